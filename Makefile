@@ -1,0 +1,31 @@
+# Each target is one line that calls a script of the same name in scripts/. Variables given on the
+# command line, as in `make test ONLY=rust`, reach it through the environment.
+
+.PHONY: help demo test lint bench verify fmt setup clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: ## run the flash sale; STORE=redis://… runs it on another store
+	@scripts/demo
+
+test: ## run every group of tests; ONLY=rust runs those whose name begins so
+	@scripts/test
+
+lint: ## formatting, clippy, docs, licences, dependency arrows, the wasm build
+	@scripts/lint
+
+bench: ## run the benchmarks; BENCH=name runs one
+	@scripts/bench
+
+verify: ## the simulator's deep run; VERIFY_SECONDS bounds it, SEED=… replays one run
+	@scripts/verify
+
+fmt: ## format the Rust sources
+	@cargo fmt --all
+
+setup: ## install what lint and test need (each does so by itself)
+	@scripts/setup lint test
+
+clean: ## remove what was built
+	@cargo clean

@@ -1,0 +1,109 @@
+//! `fencelock demo`: a flash sale, with and without a lock.
+
+mod chart;
+mod clock;
+mod customers;
+mod outcome;
+mod progress;
+mod scene;
+mod shop;
+mod stats;
+mod summary;
+mod team;
+mod wire;
+pub mod worker;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use fencelock::blocking::Client;
+
+use crate::args::{Common, Demo};
+use crate::demo::chart::Head;
+use crate::demo::outcome::{Outcome, Scene};
+use crate::demo::progress::Progress;
+use crate::demo::scene::Cast;
+use crate::failure::Failure;
+use crate::view::{BAD, BOLD, GOOD, View};
+use crate::{exit, store};
+
+/// Plays every scene, and says whether each showed what it promised.
+pub fn demo(common: &Common, demo: &Demo) -> Result<u8, Failure> {
+    let view = View::new(common);
+    let place = tempfile::Builder::new().prefix("fencelock-demo-").tempdir()?;
+    let (url, shown) = match &common.store {
+        Some(url) => (url.clone(), store::shown(url)?),
+        None => {
+            let file = place.path().join("locks.sqlite");
+            (format!("sqlite:{}", file.display()), "embedded SQLite, no server".to_owned())
+        }
+    };
+    let probe = Client::builder(&url).label("fencelock demo").connect_blocking()?;
+    if !probe.capabilities().processes {
+        return Err(Failure::own(
+            "the demo sells from several processes, and this store serves only one; leave out \
+             --store, or name one such as redis://localhost",
+        ));
+    }
+    let prefix = format!("demo/flash-sale/{:x}", moment());
+    let cast = Cast {
+        coupons: demo.coupons,
+        processes: demo.processes,
+        workers: demo.workers,
+        seed: demo.seed,
+        store: &url,
+        prefix: &prefix,
+        probe: &probe,
+        place: place.path(),
+    };
+    let mut progress = Progress::new(view);
+    progress.say(&format!(
+        "{}\n",
+        view.paint(
+            BOLD,
+            format!(
+                "A flash sale: {} coupons, one per person, sold by {} processes of {} workers each",
+                demo.coupons, demo.processes, demo.workers
+            )
+        )
+    ))?;
+    progress.say(&format!("The lock's store: {shown}\n"))?;
+
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    for (number, scene) in (1..).zip(Scene::ALL) {
+        progress.begin(number, scene, demo.coupons)?;
+        let outcome = cast.play(scene, &mut progress)?;
+        progress.end(&outcome)?;
+        outcomes.push(outcome);
+    }
+    probe.close();
+
+    std::fs::create_dir_all(&demo.out)
+        .map_err(|error| Failure::own(format!("cannot make {}: {error}", demo.out.display())))?;
+    let file = demo.out.join("flash-sale.svg");
+    let head = Head {
+        coupons: demo.coupons,
+        processes: demo.processes,
+        workers: demo.workers,
+        store: &shown,
+    };
+    std::fs::write(&file, chart::draw(&head, &outcomes))
+        .map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())))?;
+
+    let missed = outcomes.iter().flat_map(Outcome::checks).filter(|check| !check.ok).count();
+    if view.json {
+        view.print_json(&summary::report(&shown, &file, &outcomes))?;
+    } else {
+        progress.say(&format!("\n{}", summary::table(&outcomes).render(view)))?;
+        progress.say(&format!("\nWho held the lock when: {}\n", file.display()))?;
+        progress.say(&match missed {
+            0 => view.paint(GOOD, "Every scene showed what it promised.\n"),
+            n => view.paint(BAD, format!("Not as promised: {n}, marked ✗ above.\n")),
+        })?;
+    }
+    Ok(if missed == 0 { exit::DONE } else { exit::NO })
+}
+
+/// Makes the names of two demos on one store differ.
+fn moment() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros())
+}

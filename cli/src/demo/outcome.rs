@@ -1,0 +1,214 @@
+//! What was seen in a scene, and whether it is what was promised.
+
+use serde::Serialize;
+
+use crate::demo::shop::Books;
+use crate::demo::wire::{Abandoned, Parked, Visit, Woke, Written};
+
+/// The scenes, in the order of the play.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scene {
+    /// Nobody locks.
+    NoLock,
+    /// Everybody locks.
+    Locked,
+    /// A holder is paused past its lease; the ledger checks tokens.
+    Paused,
+    /// The same, and the ledger does not check.
+    Unchecked,
+    /// A holder is killed.
+    Killed,
+}
+
+impl Scene {
+    /// Every scene.
+    pub const ALL: [Scene; 5] =
+        [Scene::NoLock, Scene::Locked, Scene::Paused, Scene::Unchecked, Scene::Killed];
+
+    /// A short name.
+    pub fn title(self) -> &'static str {
+        match self {
+            Scene::NoLock => "no lock",
+            Scene::Locked => "with Fencelock",
+            Scene::Paused => "holder paused",
+            Scene::Unchecked => "paused, no token check",
+            Scene::Killed => "holder killed",
+        }
+    }
+
+    /// What happens, in a sentence.
+    pub fn story(self) -> &'static str {
+        match self {
+            Scene::NoLock => "Every worker reads the stock, waits a little and writes: no lock.",
+            Scene::Locked => "The same workers, each sale under the lock.",
+            Scene::Paused => {
+                "One holder is stopped inside its sale until its lease is over, and wakes up to \
+                 write with its old token."
+            }
+            Scene::Unchecked => "The same pause, but the ledger does not look at tokens.",
+            Scene::Killed => "One holder is killed inside its sale.",
+        }
+    }
+}
+
+/// What befell one holder.
+#[derive(Clone, Debug)]
+pub struct Incident {
+    /// Which process.
+    pub process: u32,
+    /// Where it stood.
+    pub parked: Parked,
+    /// When it was stopped or killed.
+    pub stopped: u64,
+    /// When it was let go on; none when it was killed.
+    pub resumed: Option<u64>,
+    /// What it did then.
+    pub woke: Option<Woke>,
+}
+
+/// Something promised, and whether it was so.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    /// It was so.
+    pub ok: bool,
+    /// What was seen.
+    pub saw: String,
+}
+
+/// All that was seen in a scene.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Which scene.
+    pub scene: Scene,
+    /// How many coupons there were.
+    pub coupons: u32,
+    /// The shop's books at the end.
+    pub books: Books,
+    /// Every visit, with its process, in the order of the lock's grants.
+    pub visits: Vec<(u32, Visit)>,
+    /// What befell a holder.
+    pub incident: Option<Incident>,
+    /// When the sale opened.
+    pub opened: u64,
+    /// When the last worker left.
+    pub ended: u64,
+    /// When the window closed.
+    pub closed: u64,
+}
+
+impl Outcome {
+    /// Coupons sold that were not there.
+    pub fn oversold(&self) -> u32 {
+        self.books.sold.saturating_sub(self.coupons)
+    }
+
+    /// The first grant after the one that ended in the incident.
+    pub fn successor(&self) -> Option<&(u32, Visit)> {
+        let token = self.incident.as_ref()?.parked.token;
+        self.visits
+            .iter()
+            .filter(|(_, visit)| visit.token.is_some_and(|later| later > token))
+            .min_by_key(|(_, visit)| visit.token)
+    }
+
+    /// What was promised of this scene.
+    pub fn checks(&self) -> Vec<Check> {
+        let mut checks = Vec::new();
+        let mut check = |ok: bool, saw: String| checks.push(Check { ok, saw });
+        let (sold, coupons) = (self.books.sold, self.coupons);
+
+        match self.scene {
+            Scene::NoLock => check(
+                self.oversold() > 0,
+                format!("{sold} sold out of {coupons}: {} oversold", self.oversold()),
+            ),
+            Scene::Unchecked => check(
+                self.oversold() > 0,
+                format!(
+                    "{sold} sold out of {coupons}: {} too many, for one late write",
+                    self.oversold()
+                ),
+            ),
+            Scene::Locked | Scene::Paused | Scene::Killed => {
+                check(sold == coupons, format!("{sold} sold out of {coupons}"));
+                let twice = self.books.twice;
+                check(twice == 0, match twice {
+                    0 => "nobody bought twice".into(),
+                    n => format!("{n} people bought twice"),
+                });
+                check(self.books.out_of_order == 0, match self.books.out_of_order {
+                    0 => "tokens in the ledger only grow".into(),
+                    n => format!("{n} sales with a token that had been overtaken"),
+                });
+                check(self.ended < self.closed, if self.ended < self.closed {
+                    "sold out within the sale window".into()
+                } else {
+                    "the sale window closed first; this machine is very slow or the store hangs"
+                        .into()
+                });
+            }
+        }
+        if self.scene == Scene::NoLock {
+            return checks;
+        }
+
+        // With a short lease a slow machine may lose a hold; the ledger answers for that.
+        if self.scene == Scene::Locked {
+            let mut visits: Vec<&Visit> = self.visits.iter().map(|(_, visit)| visit).collect();
+            visits.sort_by_key(|visit| visit.got);
+            let overlaps = visits.windows(2).filter(|pair| pair[1].got < pair[0].left).count();
+            check(overlaps == 0, match overlaps {
+                0 => format!("{} grants, no two at the same time", visits.len()),
+                n => format!("{n} grants began before the hold before them had ended"),
+            });
+        }
+
+        let pauses = matches!(self.scene, Scene::Paused | Scene::Unchecked);
+        let woke = self.incident.as_ref().and_then(|incident| incident.woke.as_ref());
+        match (woke, self.scene) {
+            (Some(woke), Scene::Paused) => match woke.written {
+                Written::Refused { highest } => check(
+                    true,
+                    format!("the late write was refused: token {} < {highest}", woke.token),
+                ),
+                Written::Done { was, is } => check(
+                    false,
+                    format!("the late write went through: the stock went from {was} to {is}"),
+                ),
+            },
+            (Some(woke), Scene::Unchecked) => match woke.written {
+                Written::Done { was, is } => check(
+                    is >= was,
+                    format!("the late write went through: it set the stock from {was} to {is}"),
+                ),
+                Written::Refused { .. } => {
+                    check(false, "the ledger refused, although it was told not to look".into());
+                }
+            },
+            (None, _) if pauses => {
+                check(false, "no holder could be paused inside its sale".into());
+            }
+            _ => {}
+        }
+        if pauses && let Some(woke) = woke {
+            check(woke.lost, match woke.lost {
+                true => "the woken holder's guard said: lost".into(),
+                false => "the woken holder's guard still said: held".into(),
+            });
+        }
+        if self.scene != Scene::Locked {
+            let told = self.successor().map(|(_, visit)| visit.abandoned);
+            check(
+                told == Some(Abandoned::Yes),
+                match told {
+                    Some(Abandoned::Yes) => "the next grant said: predecessor abandoned".into(),
+                    Some(Abandoned::No) => "the next grant said: predecessor released".into(),
+                    Some(Abandoned::Unknown) => "the next grant did not know".into(),
+                    None => "nobody was granted the lock after it".into(),
+                },
+            );
+        }
+        checks
+    }
+}

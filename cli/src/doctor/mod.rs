@@ -1,0 +1,170 @@
+//! `fencelock doctor`: what a store is like, what that means for locks, what to do.
+
+mod fact;
+mod redis;
+mod sqlite;
+mod trial;
+mod watch;
+
+use fencelock::{Capabilities, Client};
+use serde::Serialize;
+
+use crate::args::{Common, Doctor};
+use crate::doctor::fact::{Fact, Severity};
+use crate::doctor::trial::Trips;
+use crate::doctor::watch::Seen;
+use crate::failure::Failure;
+use crate::view::{BAD, BOLD, DIM, GOOD, ODD, View, print};
+use crate::{client, exit, span, store, text};
+
+#[derive(Serialize)]
+struct DoctorReport {
+    store: String,
+    worst: Severity,
+    facts: Vec<Fact>,
+}
+
+/// Checks the store.
+pub fn doctor(common: &Common, asked: &Doctor) -> Result<u8, Failure> {
+    let view = View::new(common);
+    let url = store::url(common)?;
+    let shown = store::shown(&url)?;
+    if let (Some(span), false) = (asked.watch, view.json) {
+        eprintln!("watching the locks for {} …", span::show(span));
+    }
+    let facts = client::runtime()?.block_on(examine(&url, asked));
+    let worst = facts.iter().map(|fact| fact.severity).max().unwrap_or(Severity::Good);
+    if view.json {
+        view.print_json(&DoctorReport { store: shown, worst, facts })?;
+    } else {
+        print(&page(&shown, &facts, worst, view))?;
+    }
+    Ok(if worst == Severity::Problem { exit::NO } else { exit::DONE })
+}
+
+/// Gathers what can be known. What stands in the way becomes a fact itself.
+async fn examine(url: &str, asked: &Doctor) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    let connecting = Client::builder(url).label(client::label("fencelock doctor")).connect();
+    match connecting.await {
+        Ok(client) => {
+            facts.push(connection(&client.capabilities()));
+            use_it(&client, asked, &mut facts).await;
+            client.close().await;
+        }
+        Err(error) => {
+            let meaning = "the store cannot be used";
+            facts.push(Fact::new(Severity::Problem, "connection", error.message(), meaning));
+        }
+    }
+    // The store's own word is worth hearing even when no lock could be taken.
+    if url.starts_with("redis") {
+        let broken = facts.iter().any(|fact| fact.severity == Severity::Problem);
+        match redis::facts(url).await {
+            Ok(told) => merge(&mut facts, told),
+            Err(_) if broken => {}
+            Err(error) => facts.push(Fact::new(
+                Severity::Warning,
+                "server",
+                error.message(),
+                "the server could not be examined",
+            )),
+        }
+    } else if let Some(file) = store::file(url) {
+        merge(&mut facts, sqlite::facts(&file));
+    }
+    facts
+}
+
+/// The store's own facts; those found by use come first and count.
+fn merge(facts: &mut Vec<Fact>, told: Vec<Fact>) {
+    for fact in told {
+        if facts.iter().all(|known| known.name != fact.name) {
+            facts.push(fact);
+        }
+    }
+}
+
+fn connection(can: &Capabilities) -> Fact {
+    let fact = if can.processes {
+        Fact::new(Severity::Good, "connection", can.store, "connected; processes may share it")
+    } else {
+        Fact::new(
+            Severity::Warning,
+            "connection",
+            can.store,
+            "this store lives and ends with one process, and locks nobody else out",
+        )
+        .advise("for several processes use sqlite:PATH, for several machines redis://HOST")
+    };
+    let lacks: Vec<&str> = [
+        (can.durable, "locks end with the process"),
+        (can.owners, "owners do not travel"),
+        (can.leases, "explicit leases do not end by themselves"),
+        (can.abandoned, "an abandoned lock is not told"),
+    ]
+    .into_iter()
+    .filter_map(|(has, lack)| (!has && can.processes).then_some(lack))
+    .collect();
+    if lacks.is_empty() { fact } else { fact.advise(format!("know that {}", lacks.join(", "))) }
+}
+
+async fn use_it(client: &Client, asked: &Doctor, facts: &mut Vec<Fact>) {
+    facts.push(trial::lock(client).await);
+    let trips = match Trips::measure(client).await {
+        Ok(trips) => trips,
+        Err(error) => {
+            facts.push(Fact::new(
+                Severity::Problem,
+                "round_trip",
+                error.message(),
+                "the store stopped answering",
+            ));
+            return;
+        }
+    };
+    facts.extend([trips.fact(), trips.clock()]);
+    let lease = match asked.watch {
+        Some(span) => Seen::watch(client, &asked.prefix, span)
+            .await
+            .map(|seen| seen.fact(span, &trips))
+            .unwrap_or_else(|error| {
+                let meaning = "watching the locks failed";
+                Fact::new(Severity::Warning, "lease", error.message(), meaning)
+            }),
+        None => Fact::new(
+            Severity::Note,
+            "lease",
+            "not measured",
+            "how long holds last is seen only by watching",
+        )
+        .advise("run doctor --watch 1m while the locks are in use"),
+    };
+    facts.push(lease);
+}
+
+fn page(store: &str, facts: &[Fact], worst: Severity, view: View) -> String {
+    let mut out = format!("{}\n\n", view.paint(BOLD, text::visible(store)));
+    for fact in facts {
+        let (mark, style) = match fact.severity {
+            Severity::Good => ("✓", GOOD),
+            Severity::Note => ("·", DIM),
+            Severity::Warning => ("!", ODD),
+            Severity::Problem => ("✗", BAD),
+        };
+        let name = format!("{:<12}", fact.name.replace('_', " "));
+        let value = text::visible(&fact.value);
+        out += &format!("{} {} {value}\n", view.paint(style, mark), view.paint(BOLD, name));
+        out += &format!("{:15}{}\n", "", view.paint(DIM, &fact.meaning));
+        if let Some(advice) = &fact.advice {
+            out += &format!("{:15}→ {advice}\n", "");
+        }
+    }
+    let (style, end) = match worst {
+        Severity::Good | Severity::Note => (GOOD, "Locks work here."),
+        Severity::Warning => (ODD, "Locks work here; see the warnings marked !."),
+        Severity::Problem => (BAD, "Locks cannot be relied on here; see what is marked ✗."),
+    };
+    out += &format!("\n{}\n", view.paint(style, end));
+    out
+}

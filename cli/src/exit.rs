@@ -1,0 +1,33 @@
+//! Exit codes, as `flock` and `timeout` have them.
+
+/// What was asked is done.
+pub const DONE: u8 = 0;
+/// A plain no: the lock was not to be had, is not held, or a check failed.
+pub const NO: u8 = 1;
+/// The arguments make no sense (for `run`: [`OWN`], because 2 may be the command's own).
+pub const USAGE: u8 = 2;
+/// The lock was lost, and the command ended for it.
+pub const LOST: u8 = 124;
+/// Fencelock itself failed: the store, its URL, the machine.
+pub const OWN: u8 = 125;
+/// The command was found but could not be run.
+pub const CANNOT_RUN: u8 = 126;
+/// The command was not found.
+pub const NOT_FOUND: u8 = 127;
+/// Added to the number of the signal that ended the command.
+pub const SIGNALLED: u8 = 128;
+
+/// Prints what clap has to say and gives the code to end with.
+pub fn for_usage(wrong: &clap::Error) -> u8 {
+    // Printing may fail when nobody reads; there is nobody to tell then.
+    let _ = wrong.print();
+    if !wrong.use_stderr() {
+        return DONE;
+    }
+    if std::env::args_os().nth(1).is_some_and(|word| word == "run") { OWN } else { USAGE }
+}
+
+/// The code of a command that was ended by a signal.
+pub fn of_signal(signal: i32) -> u8 {
+    SIGNALLED.saturating_add(u8::try_from(signal).unwrap_or(0))
+}

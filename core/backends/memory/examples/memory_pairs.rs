@@ -1,0 +1,60 @@
+//! How many uncontended pairs of acquire and release a second go through the transport.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use fencelock_engine::request::{Acquire, Mode, Op, Release, Request, RequestId};
+use fencelock_engine::transport::{Sink, Transport};
+use fencelock_engine::{ClientId, Event, HoldId, Name};
+
+#[derive(Default)]
+struct Count {
+    replies: AtomicUsize,
+    now: std::sync::atomic::AtomicU64,
+}
+
+impl Sink for Count {
+    fn deliver(&self, event: Event) {
+        if let Event::Reply { result: Ok(reply), .. } = event {
+            self.now.store(reply.now, Ordering::Relaxed);
+            self.replies.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn main() {
+    let sink = Arc::new(Count::default());
+    let client = ClientId::new(1, "pairs").expect("a label");
+    let options = fencelock_memory::Options::default();
+    let transport =
+        fencelock_memory::open(options, client, Arc::clone(&sink) as _).expect("it opens");
+    let lock = Name::new("pairs").expect("a name");
+    let send = |op: Op| {
+        transport.enqueue(Request { id: RequestId(0), op });
+        transport.flush();
+    };
+    send(Op::Time);
+    let (start, mut pairs) = (Instant::now(), 0_u64);
+    while start.elapsed() < Duration::from_secs(2) {
+        pairs += 1;
+        let hold = HoldId(u128::from(pairs));
+        send(Op::Acquire(Acquire {
+            lock: lock.clone(),
+            hold,
+            owner: None,
+            mode: Mode::Exclusive,
+            lease: Duration::from_secs(30),
+            not_after: sink.now.load(Ordering::Relaxed) + 3_000_000,
+            floor: 0,
+            wait: None,
+            attach: None,
+            after: None,
+        }));
+        let lock = lock.clone();
+        send(Op::Release(Release { lock, hold, used: 0, told: true, lost: false }));
+    }
+    let took = start.elapsed();
+    assert_eq!(sink.replies.load(Ordering::Relaxed) as u64, 2 * pairs + 1);
+    println!("{:.0} pairs a second", pairs as f64 / took.as_secs_f64());
+}

@@ -1,0 +1,126 @@
+//! A byte stream to the server.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+#[cfg(unix)]
+use tokio::net::UnixStream;
+use tokio_rustls::client::TlsStream;
+
+use crate::options::{Address, Options};
+use crate::refusal::NoSession;
+use crate::tls;
+
+/// How long a silent connection is left alone before the system probes it.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(15);
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
+
+/// A byte stream to the server.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+    #[cfg(unix)]
+    Unix(UnixStream),
+}
+
+/// Connects, and does the TLS handshake.
+pub(crate) async fn dial(options: &Options) -> Result<Stream, NoSession> {
+    match &options.address {
+        Address::Tcp { host, port } => Ok(Stream::Tcp(tcp(host, *port).await?)),
+        Address::Tls { host, port } => {
+            let stream = tcp(host, *port).await?;
+            Ok(Stream::Tls(Box::new(tls::wrap(&options.tls, host, stream).await?)))
+        }
+        #[cfg(unix)]
+        Address::Unix(path) => UnixStream::connect(path)
+            .await
+            .map(Stream::Unix)
+            .map_err(|error| NoSession::Later(format!("{}: {error}", path.display()))),
+        #[cfg(not(unix))]
+        Address::Unix(_) => Err(NoSession::misconfigured(
+            "unix sockets are not supported on this system: use redis://host:port",
+        )),
+    }
+}
+
+async fn tcp(host: &str, port: u16) -> Result<TcpStream, NoSession> {
+    let addresses: Vec<_> = tokio::net::lookup_host((host, port))
+        .await
+        .map_err(|error| NoSession::Later(format!("cannot find the host '{host}': {error}")))?
+        .collect();
+    let mut last = None;
+    for address in addresses {
+        match TcpStream::connect(address).await.and_then(|stream| tune(&stream).map(|()| stream)) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = Some(format!("cannot connect to {host}:{port}: {error}")),
+        }
+    }
+    Err(NoSession::Later(last.unwrap_or_else(|| format!("the host '{host}' has no address"))))
+}
+
+fn tune(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_AFTER).with_interval(KEEPALIVE_EVERY);
+    SockRef::from(stream).set_tcp_keepalive(&keepalive)
+}
+
+/// What is still in the system's buffers is thrown away when the socket closes, not delivered
+/// late.
+pub(crate) fn forsake(stream: &TcpStream) {
+    // It fails only on a socket that is closed already.
+    let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+}
+
+macro_rules! each {
+    ($self:expr, $stream:ident => $body:expr) => {
+        match $self.get_mut() {
+            Stream::Tcp($stream) => {
+                let $stream = Pin::new($stream);
+                $body
+            }
+            Stream::Tls($stream) => {
+                let $stream = Pin::new($stream.as_mut());
+                $body
+            }
+            #[cfg(unix)]
+            Stream::Unix($stream) => {
+                let $stream = Pin::new($stream);
+                $body
+            }
+        }
+    };
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        each!(self, stream => stream.poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        each!(self, stream => stream.poll_write(cx, buf))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, stream => stream.poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, stream => stream.poll_shutdown(cx))
+    }
+}

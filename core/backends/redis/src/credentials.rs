@@ -1,0 +1,43 @@
+//! Who logs in, and with what.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+use fencelock_engine::Error;
+
+/// A user and a password. Its `Debug` hides the password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    /// The ACL user; `None` for the server's default user.
+    pub user: Option<String>,
+    /// The password.
+    pub password: String,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("user", &self.user).field("password", &"***").finish()
+    }
+}
+
+/// What [`Credentials::login`] gives.
+pub type CredentialsFuture<'a> = Pin<Box<dyn Future<Output = Result<Login, Error>> + Send + 'a>>;
+
+/// Where a login comes from, asked at every connect: for passwords that are rotated.
+///
+/// A plain closure `Fn() -> Result<Login, Error>` will do.
+pub trait Credentials: Send + Sync {
+    /// Gives the login for the connection that is being made. The connect timeout covers it.
+    fn login(&self) -> CredentialsFuture<'_>;
+}
+
+impl<F> Credentials for F
+where
+    F: Fn() -> Result<Login, Error> + Send + Sync,
+{
+    fn login(&self) -> CredentialsFuture<'_> {
+        let login = self();
+        Box::pin(async move { login })
+    }
+}

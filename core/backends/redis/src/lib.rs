@@ -1,0 +1,31 @@
+//! The Redis store of Fencelock: one connection to one server, made anew by itself when it breaks.
+//!
+//! [`open`] gives a [`RedisTransport`]; [`Options`] says where the server is and how to log in;
+//! [`survey`] tells an operator what a server is like and what to mend. What is said over the
+//! connection is decided elsewhere, in [`fencelock_engine::redis`].
+
+mod backoff;
+mod connect;
+mod conversation;
+mod credentials;
+mod encode;
+mod handshake;
+mod options;
+mod pump;
+mod refusal;
+mod resp;
+mod session;
+mod shared;
+mod survey;
+mod survey_facts;
+mod tls;
+mod transport;
+mod url;
+
+#[cfg(test)]
+mod tests;
+
+pub use credentials::{Credentials, CredentialsFuture, Login};
+pub use options::{Address, Options, Protocol, Tls};
+pub use survey::{Fact, Severity, Survey, survey};
+pub use transport::{CAPABILITIES, RedisTransport, open};

@@ -1,0 +1,228 @@
+//! Where the server is, and how to reach it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fencelock_engine::{Error, ErrorKind};
+
+use crate::credentials::{Credentials, Login};
+
+/// The default beginning of every key and channel.
+pub const DEFAULT_PREFIX: &str = "fl:";
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A host and a port, in the clear.
+    Tcp {
+        /// A name or an IP address.
+        host: String,
+        /// Usually 6379.
+        port: u16,
+    },
+    /// A host and a port, by TLS.
+    Tls {
+        /// The name that the server's certificate must carry.
+        host: String,
+        /// Usually 6379 or 6380.
+        port: u16,
+    },
+    /// A unix socket.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp { host, port } | Address::Tls { host, port } if host.contains(':') => {
+                write!(f, "[{host}]:{port}")
+            }
+            Address::Tcp { host, port } | Address::Tls { host, port } => write!(f, "{host}:{port}"),
+            Address::Unix(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// Certificates. The files are read afresh at every connect, so that they may be replaced.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// PEM file of the authorities to trust, instead of the system's.
+    pub ca: Option<PathBuf>,
+    /// PEM file of the client's certificate, and of those between it and its authority.
+    pub cert: Option<PathBuf>,
+    /// PEM file of the client's private key.
+    pub key: Option<PathBuf>,
+}
+
+/// Which protocol to speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Protocol {
+    /// RESP3 when the server has it, otherwise RESP2.
+    #[default]
+    Auto,
+    /// RESP2, with a second connection for pushes: for proxies that mangle RESP3.
+    Resp2,
+}
+
+/// Where the server is, and how to reach it. Make it with [`Options::from_url`] or
+/// [`Options::new`], then set fields.
+///
+/// ```
+/// use fencelock_redis::Options;
+///
+/// let mut options = Options::from_url("rediss://app:secret@cache.example:6380/2")?;
+/// options.prefix = "shop:".to_owned();
+/// assert!(!format!("{options:?}").contains("secret"));
+/// # Ok::<(), fencelock_engine::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Options {
+    /// Where the server listens.
+    pub address: Address,
+    /// The user and password, unless `credentials` is given.
+    pub login: Option<Login>,
+    /// Asked for a login at every connect.
+    pub credentials: Option<Arc<dyn Credentials>>,
+    /// The database's number. Default 0.
+    pub db: u32,
+    /// The beginning of every key and channel. Default `fl:`.
+    pub prefix: String,
+    /// How long making a connection may take, name lookup, TLS and login included. Default 5 s.
+    pub connect_timeout: Duration,
+    /// The first pause between two attempts to connect. Default 10 ms.
+    pub backoff_min: Duration,
+    /// The longest pause between two attempts to connect. Default 1 s.
+    pub backoff_max: Duration,
+    /// Certificates, for [`Address::Tls`].
+    pub tls: Tls,
+    /// Which protocol to speak. Default: RESP3 when the server has it.
+    pub protocol: Protocol,
+}
+
+impl Options {
+    /// Defaults for a server at `address`.
+    pub fn new(address: Address) -> Options {
+        Options {
+            address,
+            login: None,
+            credentials: None,
+            db: 0,
+            prefix: DEFAULT_PREFIX.to_owned(),
+            connect_timeout: Duration::from_secs(5),
+            backoff_min: Duration::from_millis(10),
+            backoff_max: Duration::from_secs(1),
+            tls: Tls::default(),
+            protocol: Protocol::Auto,
+        }
+    }
+
+    /// Reads `redis://user:password@host:port/db`, `rediss://…` (TLS) or
+    /// `redis+unix:///path?db=0&user=…&pass=…`, with the query parameters `prefix`,
+    /// `connect_timeout`, `backoff_min`, `backoff_max`, `protocol` (2 or 3), `tls_ca`, `tls_cert`
+    /// and `tls_key`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] names the part that is unknown or wrong; it never shows a
+    /// password.
+    pub fn from_url(url: &str) -> Result<Options, Error> {
+        crate::url::parse(url)
+    }
+
+    /// Takes over address, user, password, database and protocol of a client of the `redis` crate.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] when it does without checking certificates, or carries
+    /// certificates of its own (set [`Options::tls`] instead: they cannot be read back).
+    pub fn from_client(client: &redis::Client) -> Result<Options, Error> {
+        Options::from_info(client.get_connection_info())
+    }
+
+    pub(crate) fn from_info(info: &redis::ConnectionInfo) -> Result<Options, Error> {
+        let address = match info.addr() {
+            redis::ConnectionAddr::Tcp(host, port) => {
+                Address::Tcp { host: host.clone(), port: *port }
+            }
+            redis::ConnectionAddr::TcpTls { insecure: true, .. } => {
+                return Err(invalid(
+                    "certificates are always checked here: give the authority's file as tls_ca \
+                     instead of the insecure mode",
+                ));
+            }
+            redis::ConnectionAddr::TcpTls { tls_params: Some(_), .. } => {
+                return Err(invalid(
+                    "the certificates of this redis client cannot be read back: make the options \
+                     from its URL and set tls.ca, tls.cert and tls.key",
+                ));
+            }
+            redis::ConnectionAddr::TcpTls { host, port, .. } => {
+                Address::Tls { host: host.clone(), port: *port }
+            }
+            redis::ConnectionAddr::Unix(path) => Address::Unix(path.clone()),
+            _ => return Err(invalid("this kind of address is not known here")),
+        };
+        let settings = info.redis_settings();
+        let mut options = Options::new(address);
+        options.db = u32::try_from(settings.db())
+            .map_err(|_| invalid("the database's number must not be negative"))?;
+        options.login = match (settings.username(), settings.password()) {
+            (user, Some(password)) => {
+                Some(Login { user: user.map(str::to_owned), password: password.to_owned() })
+            }
+            (None, None) => None,
+            (Some(_), None) => {
+                return Err(invalid("a user is given without a password: write user:password@host"));
+            }
+        };
+        Ok(options)
+    }
+
+    /// Checks what can be checked without a server.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] names the first option that is wrong.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.connect_timeout.is_zero() {
+            return Err(invalid("connect_timeout must be above zero"));
+        }
+        if self.backoff_min.is_zero() || self.backoff_max < self.backoff_min {
+            return Err(invalid("backoff_min must be above zero and at most backoff_max"));
+        }
+        if self.tls.cert.is_some() != self.tls.key.is_some() {
+            return Err(invalid("tls_cert and tls_key belong together: give both or neither"));
+        }
+        if self.tls != Tls::default() && !matches!(self.address, Address::Tls { .. }) {
+            return Err(invalid("tls_ca, tls_cert and tls_key need a rediss:// address"));
+        }
+        #[cfg(not(unix))]
+        if matches!(self.address, Address::Unix(_)) {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                "unix sockets are not supported on this system: use redis://host:port",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("address", &self.address)
+            .field("login", &self.login)
+            .field("credentials", &self.credentials.as_ref().map(|_| "callback"))
+            .field("db", &self.db)
+            .field("prefix", &self.prefix)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("backoff_min", &self.backoff_min)
+            .field("backoff_max", &self.backoff_max)
+            .field("tls", &self.tls)
+            .field("protocol", &self.protocol)
+            .finish()
+    }
+}
+
+pub(crate) fn invalid(message: impl Into<Arc<str>>) -> Error {
+    Error::new(ErrorKind::InvalidArgument, message)
+}

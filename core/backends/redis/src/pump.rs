@@ -1,0 +1,348 @@
+//! The task that reads replies and pushes, and writes what callers could not.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use fencelock_engine::event::Event;
+use fencelock_engine::redis::{Codec, Command, ListStep, Listing, Value};
+use fencelock_engine::reply::{Failure, Refusal, RefusalKind};
+use fencelock_engine::request::{Op, RequestId};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::tcp;
+#[cfg(unix)]
+use tokio::net::unix;
+
+use crate::connect::{self, Stream};
+use crate::conversation::{Conversation, Incoming};
+use crate::resp::Frame;
+use crate::shared::{Awaited, Link, Shared, Writer};
+
+const READ: usize = 16 << 10;
+
+/// The half of a connection that only the pump touches.
+#[derive(Debug)]
+enum Reader {
+    Tcp(tcp::OwnedReadHalf),
+    #[cfg(unix)]
+    Unix(unix::OwnedReadHalf),
+    Tls(Box<tokio_rustls::client::TlsStream<tokio::net::TcpStream>>),
+}
+
+/// One connection while it is up.
+pub(crate) struct Pump {
+    shared: Arc<Shared>,
+    codec: Codec,
+    reader: Reader,
+    link: Arc<Link>,
+    incoming: Incoming,
+    /// The connection of the subscription, when it is not the same.
+    inbox: Option<(Stream, Incoming)>,
+    chunk: Box<[u8]>,
+    events: Vec<Event>,
+    /// What the socket did not take at once, and how much of it is written.
+    writing: Option<(Vec<u8>, usize)>,
+}
+
+/// The halves of a stream: the writing one goes to the callers' threads.
+fn split(stream: Stream) -> (Reader, Link) {
+    match stream {
+        Stream::Tcp(stream) => {
+            let (reader, writer) = stream.into_split();
+            (Reader::Tcp(reader), Link::new(Writer::Tcp(writer)))
+        }
+        #[cfg(unix)]
+        Stream::Unix(stream) => {
+            let (reader, writer) = stream.into_split();
+            (Reader::Unix(reader), Link::new(Writer::Unix(writer)))
+        }
+        Stream::Tls(stream) => {
+            connect::forsake(stream.get_ref().0);
+            (Reader::Tls(stream), Link::new(Writer::Pump))
+        }
+    }
+}
+
+impl Pump {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        codec: Codec,
+        main: Conversation,
+        inbox: Option<Conversation>,
+    ) -> Pump {
+        let (stream, incoming, early) = main.into_parts();
+        let (reader, link) = split(stream);
+        let mut pump = Pump {
+            shared,
+            codec,
+            reader,
+            link: Arc::new(link),
+            incoming,
+            inbox: inbox.map(|talk| {
+                let (stream, incoming, _) = talk.into_parts();
+                (stream, incoming)
+            }),
+            chunk: vec![0; READ].into_boxed_slice(),
+            events: Vec::new(),
+            writing: None,
+        };
+        for values in early {
+            pump.push(&values);
+        }
+        pump
+    }
+
+    pub(crate) fn link(&self) -> Arc<Link> {
+        Arc::clone(&self.link)
+    }
+
+    /// Runs until the connection ends; gives the reason.
+    pub(crate) async fn run(&mut self, first: Event) -> String {
+        // What came early is heard after the news that the connection is up.
+        self.events.insert(0, first);
+        std::future::poll_fn(|cx| self.poll(cx)).await
+    }
+
+    /// Answers for what is under way, and says why.
+    pub(crate) fn finish(mut self, reason: String) {
+        self.shared.down(&mut self.events);
+        self.events.push(Event::Down { reason });
+        self.shared.deliver(&mut self.events);
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<String> {
+        loop {
+            let shared = Arc::clone(&self.shared);
+            shared.deliver(&mut self.events);
+            shared.waker.register(cx.waker());
+            if shared.take_attention() || self.writing.is_some() {
+                if let Some(reason) = shared.end() {
+                    return Poll::Ready(reason);
+                }
+                if let Err(reason) = self.write(cx) {
+                    return Poll::Ready(reason);
+                }
+            }
+            let mut progress = false;
+            match self.read_main(cx) {
+                Poll::Ready(Err(reason)) => return Poll::Ready(reason),
+                Poll::Ready(Ok(())) => progress = true,
+                Poll::Pending => {}
+            }
+            match self.read_inbox(cx) {
+                Poll::Ready(Err(reason)) => return Poll::Ready(reason),
+                Poll::Ready(Ok(())) => progress = true,
+                Poll::Pending => {}
+            }
+            if !progress {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Writes as far as the socket takes it.
+    fn write(&mut self, cx: &mut Context<'_>) -> Result<(), String> {
+        loop {
+            let (buffer, written) = match self.writing.take() {
+                Some(writing) => writing,
+                None => match self.shared.take_for_pump() {
+                    Some(buffer) => (buffer, 0),
+                    None => return Ok(()),
+                },
+            };
+            let mut at = written;
+            let result = loop {
+                if at == buffer.len() {
+                    break self.poll_flush(cx);
+                }
+                match self.poll_write(cx, &buffer[at..]) {
+                    Poll::Ready(Ok(0)) => {
+                        break Poll::Ready(Err(std::io::ErrorKind::WriteZero.into()));
+                    }
+                    Poll::Ready(Ok(bytes)) => at += bytes,
+                    Poll::Ready(Err(error)) => break Poll::Ready(Err(error)),
+                    Poll::Pending => break Poll::Pending,
+                }
+            };
+            match result {
+                // Also when all is handed over, and TLS has yet to pass it on.
+                Poll::Pending => {
+                    self.writing = Some((buffer, at));
+                    return Ok(());
+                }
+                Poll::Ready(Ok(())) => {
+                    if !self.shared.wrote_for_pump(buffer, at) {
+                        return Ok(());
+                    }
+                }
+                Poll::Ready(Err(error)) => {
+                    self.shared.wrote_for_pump(buffer, at);
+                    return Err(format!("writing failed: {error}"));
+                }
+            }
+        }
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        match (&mut self.reader, self.link.writer()) {
+            (Reader::Tls(stream), _) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
+            (_, writer) => loop {
+                match writer.poll_ready(cx) {
+                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                    Poll::Pending => return Poll::Pending,
+                }
+                match writer.try_write(bytes) {
+                    // Readiness is cleared by this: ask again, and be woken.
+                    Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                    result => return Poll::Ready(result),
+                }
+            },
+        }
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        match &mut self.reader {
+            Reader::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// One read, and all events that it gives.
+    fn read_main(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
+        let mut buffer = ReadBuf::new(&mut self.chunk);
+        let polled = match &mut self.reader {
+            Reader::Tcp(half) => Pin::new(half).poll_read(cx, &mut buffer),
+            #[cfg(unix)]
+            Reader::Unix(half) => Pin::new(half).poll_read(cx, &mut buffer),
+            Reader::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, &mut buffer),
+        };
+        match take(polled, &buffer, &mut self.incoming) {
+            Poll::Ready(Ok(())) => {}
+            other => return other,
+        }
+        let mut asked = false;
+        loop {
+            match self.incoming.next() {
+                Ok(Some(Frame::Reply(value))) => match self.shared.answered() {
+                    Some(Awaited::Request(id, op)) => asked |= self.reply(id, &op, value),
+                    Some(Awaited::Round(id, op, listing)) => {
+                        asked |= self.round(id, op, listing, value);
+                    }
+                    Some(Awaited::Script(_, requests)) => self.loaded(&requests, &value),
+                    None => {
+                        return Poll::Ready(Err(format!(
+                            "the server answered what nobody asked: {value:?}"
+                        )));
+                    }
+                },
+                Ok(Some(Frame::Push(values))) => self.push(&values),
+                Ok(None) => break,
+                Err(garbage) => return Poll::Ready(Err(garbage.to_string())),
+            }
+        }
+        if asked {
+            self.shared.flush();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn read_inbox(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
+        let Some((stream, incoming)) = &mut self.inbox else { return Poll::Pending };
+        let mut buffer = ReadBuf::new(&mut self.chunk);
+        let polled = Pin::new(stream).poll_read(cx, &mut buffer);
+        match take(polled, &buffer, incoming) {
+            Poll::Ready(Ok(())) => {}
+            other => return other,
+        }
+        loop {
+            let Some((_, incoming)) = &mut self.inbox else { return Poll::Pending };
+            match incoming.next() {
+                Ok(Some(Frame::Push(values) | Frame::Reply(Value::Array(values)))) => {
+                    self.push(&values);
+                }
+                Ok(Some(Frame::Reply(_))) => {}
+                Ok(None) => return Poll::Ready(Ok(())),
+                Err(garbage) => return Poll::Ready(Err(garbage.to_string())),
+            }
+        }
+    }
+
+    /// Takes one answer; true when it led to another question.
+    fn reply(&mut self, request: RequestId, op: &Op, value: Value) -> bool {
+        if let Value::Error(line) = &value
+            && line.starts_with("NOSCRIPT")
+                && let Command::Script { script, .. } = self.codec.encode(op) {
+                    tracing::info!(script = script.name, "the server forgot a script: loading it");
+                    self.shared.load(script, request);
+                    return true;
+                }
+        let result = self.codec.decode(op, value);
+        self.events.push(Event::Reply { request, result });
+        false
+    }
+
+    /// Takes one round of a listing; true when another one follows.
+    fn round(&mut self, request: RequestId, op: Op, mut listing: Listing, value: Value) -> bool {
+        let result = match self.codec.list_step(&op, &mut listing, value) {
+            Ok(ListStep::Send(command)) => {
+                self.shared.ask_on(Awaited::Round(request, op, listing), &command);
+                return true;
+            }
+            Ok(ListStep::Done(reply)) => Ok(reply),
+            Err(failure) => Err(failure),
+        };
+        self.events.push(Event::Reply { request, result });
+        false
+    }
+
+    /// A script that was forgotten is there again, or is refused.
+    fn loaded(&mut self, requests: &[RequestId], value: &Value) {
+        let (kind, message) = match value {
+            Value::Error(line) if line.starts_with("NOPERM") => {
+                (RefusalKind::Misconfigured, format!("the script cannot be loaded: {line}"))
+            }
+            Value::Error(line) => {
+                (RefusalKind::Retry, format!("the script cannot be loaded: {line}"))
+            }
+            _ => (RefusalKind::Again, "the script was forgotten, and is loaded again".to_owned()),
+        };
+        for &request in requests {
+            let refusal = Refusal { kind, message: message.clone() };
+            self.events.push(Event::Reply { request, result: Err(Failure::Refused(refusal)) });
+        }
+    }
+
+    fn push(&mut self, values: &[Value]) {
+        match values {
+            [Value::Bytes(kind), Value::Bytes(_), Value::Bytes(payload)] if kind == b"message" => {
+                match self.codec.decode_push(payload) {
+                    Some(push) => self.events.push(Event::Push(push)),
+                    None => tracing::debug!(bytes = payload.len(), "a message that is not ours"),
+                }
+            }
+            _ => tracing::trace!(?values, "a push that is no message"),
+        }
+    }
+}
+
+fn take(
+    polled: Poll<std::io::Result<()>>,
+    buffer: &ReadBuf<'_>,
+    incoming: &mut Incoming,
+) -> Poll<Result<(), String>> {
+    match polled {
+        Poll::Pending => Poll::Pending,
+        Poll::Ready(Err(error)) => Poll::Ready(Err(match crate::tls::explain(&error) {
+            Some(why) => why.into_error().to_string(),
+            None => format!("reading failed: {error}"),
+        })),
+        Poll::Ready(Ok(())) if buffer.filled().is_empty() => {
+            Poll::Ready(Err("the server closed the connection".to_owned()))
+        }
+        Poll::Ready(Ok(())) => {
+            incoming.extend(buffer.filled());
+            Poll::Ready(Ok(()))
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! What a server is like, for an operator: facts, what they mean for locks, what to do.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fencelock_engine::redis::{Codec, Value};
+use fencelock_engine::{ClientId, Error, Name};
+
+use crate::conversation::Conversation;
+use crate::encode;
+use crate::handshake;
+use crate::options::Options;
+use crate::refusal::NoSession;
+use crate::survey_facts;
+
+/// How much a fact matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// As it should be.
+    Good,
+    /// Worth knowing.
+    Note,
+    /// Locks work, but a promise is weaker than it could be.
+    Warning,
+    /// Locks do not work, or cannot be relied on.
+    Problem,
+}
+
+/// One fact, what it means for locks, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// What it is about; fixed, in snake case.
+    pub name: &'static str,
+    /// What was found.
+    pub value: String,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it means for locks.
+    pub meaning: String,
+    /// What to do, when something is to be done.
+    pub advice: Option<String>,
+}
+
+/// What a server is like. `None` stands for what the server would not tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Survey {
+    /// Which server it is: `redis`, `valkey`, …
+    pub flavour: String,
+    /// Its version.
+    pub version: Option<String>,
+    /// Whether it speaks RESP3: pushes then come on the same connection.
+    pub resp3: bool,
+    /// Whether this user may subscribe.
+    pub pubsub: bool,
+    /// `master` or `slave`.
+    pub role: Option<String>,
+    /// How many replicas are connected.
+    pub replicas: Option<u64>,
+    /// The bound of its memory in bytes; 0 for none.
+    pub maxmemory: Option<u64>,
+    /// What it throws away when that is full.
+    pub maxmemory_policy: Option<String>,
+    /// Whether it writes an append-only file.
+    pub append_only: Option<bool>,
+    /// Its `save` setting.
+    pub save: Option<String>,
+    /// How far its clock is ahead of this machine's, in microseconds.
+    pub clock_ahead: i64,
+    /// By how much that may be wrong: half a round trip, in microseconds.
+    pub clock_error: u64,
+    /// The fastest round trip of those tried.
+    pub round_trip: Duration,
+    /// Commands and keys that this user may not use and locks need.
+    pub missing: Vec<String>,
+}
+
+impl Survey {
+    /// Whether locks could be thrown away when memory is full.
+    pub fn may_evict(&self) -> Option<bool> {
+        let policy = self.maxmemory_policy.as_deref()?;
+        Some(policy != "noeviction" && self.maxmemory? > 0)
+    }
+
+    /// Everything, with what it means and what to do.
+    pub fn facts(&self) -> Vec<Fact> {
+        survey_facts::facts(self)
+    }
+
+    /// The worst of the facts.
+    pub fn worst(&self) -> Severity {
+        self.facts().iter().map(|fact| fact.severity).max().unwrap_or(Severity::Good)
+    }
+}
+
+/// Commands that the scripts and the connection use, each in a form that changes nothing but a key
+/// of its own, which vanishes at once.
+pub(crate) const NEEDED: &[&[&str]] = &[
+    &["TIME"],
+    &["HMGET", "{key}", "v"],
+    &["HGETALL", "{key}"],
+    &["HDEL", "{key}", "v"],
+    &["HSET", "{key}", "v", "1"],
+    &["PEXPIRE", "{key}", "1"],
+    &["PUBLISH", "{channel}", ""],
+    &["SCAN", "0", "COUNT", "1"],
+    &["SCRIPT", "LOAD", "return 1"],
+    &["EVALSHA", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "1", "{key}"],
+];
+
+/// Connects as `options` say and asks what the server is like. It changes nothing but a key of its
+/// own, which vanishes at once.
+///
+/// # Errors
+/// When no connection can be made; the message says why and what to do.
+pub async fn survey(options: Options) -> Result<Survey, Error> {
+    options.check()?;
+    let limit = options.connect_timeout * 2;
+    tokio::time::timeout(limit, look(&options))
+        .await
+        .unwrap_or_else(|_| {
+            Err(NoSession::Later(format!("no answer from {} within {limit:?}", options.address)))
+        })
+        .map_err(NoSession::into_error)
+}
+
+async fn look(options: &Options) -> Result<Survey, NoSession> {
+    let login = handshake::login(options).await?;
+    let (mut talk, resp3) = handshake::greet(options, login.as_ref()).await?;
+    if options.db != 0 {
+        let reply = talk.ask(&["SELECT", &options.db.to_string()]).await?;
+        handshake::refuse("SELECT", reply)?;
+    }
+    let random = fastrand::u64(..);
+    let client = ClientId::new(random, "doctor").map_err(NoSession::Misconfigured)?;
+    let codec = Codec::new(client, &options.prefix).map_err(NoSession::Misconfigured)?;
+
+    let missing = missing(&mut talk, &codec, random).await?;
+    let clock = clock(&mut talk).await?;
+    let info = info(&mut talk).await?;
+    let save = setting(&mut talk, "save").await?;
+    let pubsub = if resp3 {
+        let mut out = Vec::new();
+        encode::words(&mut out, &[b"SUBSCRIBE", codec.channel()]);
+        talk.send(&out).await?;
+        handshake::confirmed(&mut talk).await?
+    } else {
+        handshake::subscribe_apart(options, login.as_ref(), codec.channel()).await?.is_some()
+    };
+
+    let text = |name: &str| info.get(name).cloned();
+    let number = |name: &str| info.get(name).and_then(|value| value.parse().ok());
+    let flavour = ["valkey", "dragonfly", "keydb", "kvrocks", "redict"]
+        .into_iter()
+        .find(|name| {
+            info.contains_key(&format!("{name}_version"))
+                || info.get("server_name").is_some_and(|server| server == name)
+        })
+        .unwrap_or("redis");
+    Ok(Survey {
+        flavour: flavour.to_owned(),
+        version: text(&format!("{flavour}_version")).or_else(|| text("redis_version")),
+        resp3,
+        pubsub,
+        role: text("role"),
+        replicas: number("connected_slaves"),
+        maxmemory: number("maxmemory"),
+        maxmemory_policy: text("maxmemory_policy"),
+        append_only: info.get("aof_enabled").map(|value| value == "1"),
+        save,
+        clock_ahead: clock.ahead,
+        clock_error: u64::try_from(clock.round_trip.as_micros() / 2).unwrap_or(u64::MAX),
+        round_trip: clock.round_trip,
+        missing,
+    })
+}
+
+/// Tries every command that locks need; gives what the server's ACL refuses.
+async fn missing(
+    talk: &mut Conversation,
+    codec: &Codec,
+    random: u64,
+) -> Result<Vec<String>, NoSession> {
+    let name = Name::new(format!("fencelock doctor {random:016x}"));
+    let name = name.map_err(NoSession::Misconfigured)?;
+    let [key, _] = codec.keys(&name);
+    let mut missing: Vec<String> = Vec::new();
+    for words in NEEDED {
+        let words: Vec<&[u8]> = words
+            .iter()
+            .map(|&word| match word {
+                "{key}" => &key[..],
+                "{channel}" => codec.channel(),
+                word => word.as_bytes(),
+            })
+            .collect();
+        if let Value::Error(line) = talk.ask(&words).await?
+            && line.starts_with("NOPERM") {
+                let what = line.trim_start_matches("NOPERM").trim().to_owned();
+                let command = String::from_utf8_lossy(words[0]);
+                missing.push(format!("{command}: {what}"));
+            }
+    }
+    Ok(missing)
+}
+
+struct Clock {
+    ahead: i64,
+    round_trip: Duration,
+}
+
+/// Compares the clocks by the fastest of a few round trips.
+async fn clock(talk: &mut Conversation) -> Result<Clock, NoSession> {
+    let mut best: Option<Clock> = None;
+    for _ in 0..8 {
+        let before = wall_clock();
+        let start = tokio::time::Instant::now();
+        let reply = talk.ask(&["TIME"]).await?;
+        let round_trip = start.elapsed();
+        let server = handshake::time(handshake::refuse("TIME", reply)?)?;
+        if best.as_ref().is_none_or(|best| round_trip < best.round_trip) {
+            let middle = before + round_trip.as_micros() as i64 / 2;
+            best = Some(Clock { ahead: (server as i64).saturating_sub(middle), round_trip });
+        }
+    }
+    best.ok_or_else(|| NoSession::Later("the clocks were not compared".to_owned()))
+}
+
+/// Comparing the server's clock with this machine's is the purpose here.
+fn wall_clock() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
+}
+
+/// The lines of INFO; empty when this user may not ask.
+async fn info(talk: &mut Conversation) -> Result<BTreeMap<String, String>, NoSession> {
+    Ok(match talk.ask(&["INFO"]).await? {
+        Value::Bytes(text) => String::from_utf8_lossy(&text)
+            .lines()
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
+        _ => BTreeMap::new(),
+    })
+}
+
+/// One setting; `None` when this user may not ask.
+async fn setting(talk: &mut Conversation, name: &str) -> Result<Option<String>, NoSession> {
+    Ok(match talk.ask(&["CONFIG", "GET", name]).await? {
+        Value::Array(pair) => match pair.get(1) {
+            Some(Value::Bytes(value)) => Some(String::from_utf8_lossy(value).into_owned()),
+            _ => None,
+        },
+        _ => None,
+    })
+}

@@ -1,0 +1,5 @@
+//! Tests that need no server.
+
+mod encode;
+mod resp;
+mod url;

@@ -1,0 +1,110 @@
+//! URLs into options.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fencelock_engine::Error;
+use redis::IntoConnectionInfo;
+
+use crate::options::{Address, Options, Protocol, invalid};
+
+/// Reads a URL. Messages never repeat the URL: it may hold a password.
+pub(crate) fn parse(text: &str) -> Result<Options, Error> {
+    let mut url = ::url::Url::parse(text).map_err(|error| {
+        invalid(format!("the Redis URL cannot be read ({error}): write redis://host:port/db"))
+    })?;
+    let tls = match url.scheme() {
+        "rediss" | "valkeys" => true,
+        "redis" | "valkey" | "redis+unix" | "valkey+unix" | "unix" => false,
+        other => {
+            return Err(invalid(format!(
+                "'{other}://' is not a Redis URL: use redis://, rediss:// or redis+unix://"
+            )));
+        }
+    };
+    if url.fragment().is_some() {
+        return Err(invalid(
+            "a Redis URL takes no '#…' part: certificates are always checked (tls_ca names your \
+             own authority), and a '#' in a password is written %23",
+        ));
+    }
+    let unix = url.scheme().ends_with("unix");
+    let ours = take_parameters(&mut url, unix)?;
+    if tls {
+        // The crate reads this scheme only when built with a TLS stack of its own.
+        url.set_scheme("redis").map_err(|()| invalid("the Redis URL cannot be read"))?;
+    }
+    let info = url.into_connection_info().map_err(|error| {
+
+        invalid(format!("the Redis URL is wrong: {error}"))
+    })?;
+    let mut options = Options::from_info(&info)?;
+    if tls
+        && let Address::Tcp { host, port } = options.address {
+            options.address = Address::Tls { host, port };
+        }
+    for (name, value) in ours {
+        set(&mut options, &name, &value)?;
+    }
+    options.check()?;
+    Ok(options)
+}
+
+/// Takes our own parameters out of the URL and leaves those that the `redis` crate reads.
+fn take_parameters(url: &mut ::url::Url, unix: bool) -> Result<Vec<(String, String)>, Error> {
+    let mut ours = Vec::new();
+    let mut theirs = Vec::new();
+    for (name, value) in url.query_pairs() {
+        match name.as_ref() {
+            "db" | "user" | "pass" if unix => theirs.push((name.into_owned(), value.into_owned())),
+            "prefix" | "connect_timeout" | "backoff_min" | "backoff_max" | "protocol"
+            | "tls_ca" | "tls_cert" | "tls_key" => ours.push((name.into_owned(), value.into_owned())),
+            _ => {
+                return Err(invalid(format!(
+                    "the Redis URL has an unknown parameter '{name}': known are prefix, \
+                     connect_timeout, backoff_min, backoff_max, protocol, tls_ca, tls_cert, \
+                     tls_key{}",
+                    if unix { ", db, user, pass" } else { "" }
+                )));
+            }
+        }
+    }
+    url.set_query(None);
+    if !theirs.is_empty() {
+        url.query_pairs_mut().extend_pairs(theirs);
+    }
+    Ok(ours)
+}
+
+fn set(options: &mut Options, name: &str, value: &str) -> Result<(), Error> {
+    match name {
+        "prefix" => options.prefix = value.to_owned(),
+        "connect_timeout" => options.connect_timeout = duration(name, value)?,
+        "backoff_min" => options.backoff_min = duration(name, value)?,
+        "backoff_max" => options.backoff_max = duration(name, value)?,
+        "protocol" => {
+            options.protocol = match value {
+                "2" => Protocol::Resp2,
+                "3" => Protocol::Auto,
+                _ => return Err(invalid("protocol must be 2 or 3")),
+            };
+        }
+        "tls_ca" => options.tls.ca = Some(PathBuf::from(value)),
+        "tls_cert" => options.tls.cert = Some(PathBuf::from(value)),
+        _ => options.tls.key = Some(PathBuf::from(value)),
+    }
+    Ok(())
+}
+
+fn duration(name: &str, value: &str) -> Result<Duration, Error> {
+    let wrong = || invalid(format!("{name} must be a time such as 500ms, 5s or 1m, above zero"));
+    let digits = value.bytes().take_while(u8::is_ascii_digit).count();
+    let number: u64 = value[..digits].parse().map_err(|_| wrong())?;
+    let span = match &value[digits..] {
+        "ms" => Duration::from_millis(number),
+        "s" => Duration::from_secs(number),
+        "m" => Duration::from_secs(number.checked_mul(60).ok_or_else(wrong)?),
+        _ => return Err(wrong()),
+    };
+    if span.is_zero() { Err(wrong()) } else { Ok(span) }
+}

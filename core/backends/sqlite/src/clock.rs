@@ -1,0 +1,65 @@
+//! The machine's time, and which boot of it this is.
+//!
+//! The store's time is the boot clock plus a number kept in the file. Within one boot it is the
+//! same for all processes, counts suspension and ignores steps of the wall clock; at the first
+//! opening after a boot the number is chosen so that the time is the wall clock's, but never below
+//! a token that the file knows.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What stands for the boot id where the system has none: the store's time is then the wall clock.
+const NO_BOOT: &str = "wall";
+
+/// A clock, and the name of the span in which it runs without a step.
+#[derive(Clone, Debug)]
+pub(crate) struct Clock {
+    boot: String,
+}
+
+impl Clock {
+    /// This machine's clock. Linux has a boot id; elsewhere it is the wall clock, and a step of it
+    /// ends holds early (forward) or is waited out for a lease at most (backward).
+    pub(crate) fn of_machine() -> Clock {
+        let boot = if cfg!(target_os = "linux") {
+            std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()
+        } else {
+            None
+        };
+        let boot = boot.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+        Clock { boot: boot.unwrap_or_else(|| NO_BOOT.to_owned()) }
+    }
+
+    /// The boot id.
+    pub(crate) fn boot(&self) -> &str {
+        &self.boot
+    }
+
+    /// Microseconds of the clock itself, without the file's number.
+    pub(crate) fn micros(&self) -> i64 {
+        if self.boot == NO_BOOT { wall() } else { since_boot() }
+    }
+
+    /// The number to keep in the file so that the time is the wall clock's, and above `floor`.
+    pub(crate) fn ahead(&self, floor: i64) -> i64 {
+        if self.boot == NO_BOOT {
+            return 0;
+        }
+        wall().max(floor.saturating_add(1)).saturating_sub(self.micros())
+    }
+}
+
+fn wall() -> i64 {
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(wall.as_micros()).unwrap_or(i64::MAX)
+}
+
+#[cfg(target_os = "linux")]
+fn since_boot() -> i64 {
+    let read = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    read.tv_sec * 1_000_000 + read.tv_nsec / 1_000
+}
+
+#[cfg(not(target_os = "linux"))]
+fn since_boot() -> i64 {
+    wall()
+}

@@ -1,0 +1,69 @@
+//! The tables.
+
+/// The layout's version. A file with a newer one is refused; whatever the layout, the version is
+/// `SELECT layout FROM fencelock_meta`.
+pub(crate) const LAYOUT: i64 = 1;
+
+/// Makes the tables. Times are the store's, in microseconds; hold ids are 32 and client ids 16
+/// hexadecimal digits.
+pub(crate) const TABLES: &str = "
+CREATE TABLE IF NOT EXISTS fencelock_meta (
+    only INTEGER NOT NULL PRIMARY KEY CHECK (only = 1),
+    layout INTEGER NOT NULL,
+    boot TEXT NOT NULL,     -- the boot in which `ahead` counts
+    ahead INTEGER NOT NULL, -- the store's time minus the boot clock
+    floor INTEGER NOT NULL  -- no token of a lock that was forgotten lies above
+) STRICT;
+CREATE TABLE IF NOT EXISTS fencelock_locks (
+    name TEXT NOT NULL PRIMARY KEY,
+    owner TEXT,
+    token INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    abandoned INTEGER NOT NULL, -- 0 no, 1 yes, 2 unknown
+    released TEXT,
+    ticket INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS fencelock_holds (
+    name TEXT NOT NULL,
+    hold TEXT NOT NULL,
+    client TEXT NOT NULL,
+    label TEXT NOT NULL,
+    polling INTEGER NOT NULL,
+    deadline INTEGER NOT NULL,
+    lease INTEGER NOT NULL,
+    asked INTEGER NOT NULL,
+    claim INTEGER NOT NULL,
+    told INTEGER NOT NULL,
+    PRIMARY KEY (name, hold)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS fencelock_waiters (
+    name TEXT NOT NULL,
+    hold TEXT NOT NULL,
+    client TEXT NOT NULL,
+    label TEXT NOT NULL,
+    polling INTEGER NOT NULL,
+    owner TEXT,
+    ticket INTEGER NOT NULL,
+    heard INTEGER NOT NULL,
+    silent INTEGER NOT NULL,
+    lease INTEGER NOT NULL,
+    claim INTEGER NOT NULL,
+    silence INTEGER NOT NULL,
+    PRIMARY KEY (name, hold)
+) STRICT, WITHOUT ROWID;
+";
+
+/// What a boot ended: its holds are past their deadline, which the rules then find and tell; its
+/// waiters are silent; and since a power cut may have lost the last transactions, a lock that
+/// looks free cannot say how its last holder ended.
+pub(crate) const NEW_BOOT: &str = "
+UPDATE fencelock_holds SET deadline = 0;
+UPDATE fencelock_waiters SET silent = 1;
+UPDATE fencelock_locks SET abandoned = 2
+    WHERE abandoned = 0 AND name NOT IN (SELECT name FROM fencelock_holds);
+";
+
+/// The highest token that the file knows.
+pub(crate) const HIGHEST: &str = "
+SELECT max(coalesce((SELECT floor FROM fencelock_meta), 0),
+           coalesce((SELECT max(last) FROM fencelock_locks), 0))";

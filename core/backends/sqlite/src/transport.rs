@@ -1,0 +1,106 @@
+//! One client's connection to a file.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use fencelock_engine::request::Request;
+use fencelock_engine::store::Caller;
+use fencelock_engine::transport::{Capabilities, Sink, Transport};
+use fencelock_engine::{ClientId, Error, ErrorKind};
+
+use crate::clock::Clock;
+use crate::options::Options;
+use crate::peers::Peer;
+use crate::queue::Queue;
+use crate::store::Store;
+use crate::worker::{Schedule, Worker};
+
+/// What this store can do.
+pub const CAPABILITIES: Capabilities = Capabilities {
+    store: "sqlite",
+    processes: true,
+    durable: true,
+    owners: true,
+    leases: true,
+    abandoned: true,
+};
+
+/// Opens a file, on the caller's thread, and starts the client's own, which first delivers
+/// [`Event::Up`](fencelock_engine::Event::Up).
+///
+/// # Errors
+/// [`ErrorKind::Misconfigured`] says what to do about the path or the file,
+/// [`ErrorKind::Unavailable`] who keeps it locked, [`ErrorKind::InvalidArgument`] which option is
+/// out of its range.
+pub fn open(
+    options: Options,
+    client: ClientId,
+    sink: Arc<dyn Sink>,
+) -> Result<Arc<SqliteTransport>, Error> {
+    options.check()?;
+    // Absolute, for the process may change its directory before the file is opened again.
+    let path = std::path::absolute(&options.path).unwrap_or_else(|_| options.path.clone());
+    let queue = Arc::new(Queue::default());
+    let store = Store::open(path.clone(), &options, Clock::of_machine(), &queue.stop)
+        .map_err(|fault| fault.error(&path))?;
+    let file = path.canonicalize().unwrap_or_else(|_| path.clone());
+    let worker = Worker {
+        peer: Peer::join(file, client.id(), Arc::clone(&queue)),
+        // The rules may publish: every client looks at the file, and so hears it.
+        caller: Caller { client, polling: false },
+        queue: Arc::clone(&queue),
+        sink,
+        options,
+        path,
+        store: Some(store),
+        watch: Default::default(),
+        schedule: Schedule::default(),
+    };
+    let thread = std::thread::Builder::new()
+        .name("fencelock-sqlite".to_owned())
+        .spawn(move || worker.run())
+        .map_err(|error| {
+            let message = format!("no thread could be started for the SQLite store: {error}");
+            Error::new(ErrorKind::Unavailable, message)
+        })?;
+    Ok(Arc::new(SqliteTransport { queue, thread: Mutex::new(Some(thread)) }))
+}
+
+/// One client's connection to a file.
+pub struct SqliteTransport {
+    queue: Arc<Queue>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Transport for SqliteTransport {
+    fn enqueue(&self, request: Request) {
+        self.queue.push(request);
+    }
+
+    fn flush(&self) {
+        self.queue.flush();
+    }
+
+    fn reconnect(&self) {
+        self.queue.reconnect();
+    }
+
+    /// Waits for the client's thread, unless called by it: call it without any lock that the sink
+    /// may want.
+    fn close(&self) {
+        self.queue.stop();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+        {
+            // A panic of that thread was reported where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for SqliteTransport {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

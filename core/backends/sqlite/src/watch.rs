@@ -1,0 +1,222 @@
+//! What the client's thread looks for in the file while others change it.
+
+use std::collections::BTreeMap;
+
+use fencelock_engine::reply::{Abandoned, Body, Failure, Push, Reply, Standing, State};
+use fencelock_engine::request::Op;
+use fencelock_engine::{HoldId, Name};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::rows::{integer, number};
+
+type Result<T> = rusqlite::Result<T>;
+
+/// The client's holds and queued holds, as its replies tell of them.
+#[derive(Default)]
+pub(crate) struct Watch {
+    queued: BTreeMap<HoldId, Queued>,
+    held: BTreeMap<HoldId, Held>,
+}
+
+struct Queued {
+    lock: Name,
+    /// The lock's last token when the client was told that it looks free; told once for each.
+    told: Option<u64>,
+}
+
+struct Held {
+    lock: Name,
+    /// Gone before this instant, it was broken; after it, it had expired.
+    deadline: u64,
+    /// The client knows that others wait.
+    wanted: bool,
+}
+
+impl Watch {
+    /// Whether there is nothing to look for.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queued.is_empty() && self.held.is_empty()
+    }
+
+    /// Whether a grant may come.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.queued.is_empty()
+    }
+
+    /// Follows a reply.
+    pub(crate) fn note(&mut self, op: &Op, result: &std::result::Result<Reply, Failure>) {
+        let Ok(reply) = result else { return };
+        match (op, &reply.body) {
+            (Op::Acquire(ask), Body::Acquire(state)) => {
+                if let Some(release) = &ask.after
+                    && state.standing != Standing::Late
+                {
+                    self.forget(release.hold);
+                }
+                self.stand(reply.now, &ask.lock, ask.hold, state);
+            }
+            (Op::Beat(beats), Body::Beat(states)) => {
+                for (beat, state) in beats.iter().zip(states) {
+                    if let Ok(state) = state {
+                        self.stand(reply.now, &beat.lock, beat.hold, state);
+                    }
+                }
+            }
+            (Op::Release(release), Body::Release(_)) => self.forget(release.hold),
+            _ => {}
+        }
+    }
+
+    fn forget(&mut self, hold: HoldId) {
+        self.queued.remove(&hold);
+        self.held.remove(&hold);
+    }
+
+    fn stand(&mut self, now: u64, lock: &Name, hold: HoldId, state: &State) {
+        match state.standing {
+            Standing::Granted => {
+                self.queued.remove(&hold);
+                let lease = u64::try_from(state.lease.as_micros()).unwrap_or(u64::MAX);
+                let deadline = now.saturating_add(lease);
+                let wanted = state.others_waiting > 0;
+                self.held.insert(hold, Held { lock: lock.clone(), deadline, wanted });
+            }
+            Standing::Queued => {
+                self.held.remove(&hold);
+                let queued = || Queued { lock: lock.clone(), told: None };
+                self.queued.entry(hold).or_insert_with(queued);
+            }
+            // A late repetition says nothing about what an earlier one did.
+            Standing::Late => {}
+            Standing::Contended | Standing::Released | Standing::Gone | Standing::NotHeld => {
+                self.forget(hold);
+            }
+        }
+    }
+
+    /// Looks at the file, in the transaction that is open, and gives what is new; of the holds
+    /// only when asked to.
+    pub(crate) fn look(&mut self, conn: &Connection, now: u64, holds: bool) -> Result<Vec<Push>> {
+        let mut news = Vec::new();
+        for (hold, held) in self.held.iter_mut().filter(|_| holds) {
+            let here = deadline(conn, &held.lock, *hold)?.is_some();
+            let (lock, hold) = (held.lock.clone(), *hold);
+            if here {
+                let wanted = waiting(conn, &lock, now)? > 0;
+                if wanted && !held.wanted {
+                    news.push(Push::Wanted { lock, hold });
+                }
+                held.wanted = wanted;
+            } else if now < held.deadline {
+                news.push(Push::Broken { lock, hold });
+            } else {
+                news.push(Push::Changed { lock, hold });
+            }
+        }
+        for (hold, queued) in &mut self.queued {
+            news.extend(queued.look(conn, *hold, now)?);
+        }
+        for push in &news {
+            self.told(conn, push, now)?;
+        }
+        Ok(news)
+    }
+
+    /// Follows what was found.
+    fn told(&mut self, conn: &Connection, push: &Push, now: u64) -> Result<()> {
+        match push {
+            Push::Granted { lock, hold, others_waiting, .. } => {
+                self.queued.remove(hold);
+                let deadline = deadline(conn, lock, *hold)?.unwrap_or(now);
+                let held = Held { lock: lock.clone(), deadline, wanted: *others_waiting > 0 };
+                self.held.insert(*hold, held);
+            }
+            Push::Broken { hold, .. } => self.forget(*hold),
+            Push::Changed { hold, .. } => {
+                self.held.remove(hold);
+            }
+            Push::Wanted { .. } => {}
+        }
+        Ok(())
+    }
+}
+
+impl Queued {
+    fn look(&mut self, conn: &Connection, hold: HoldId, now: u64) -> Result<Option<Push>> {
+        let lock = self.lock.clone();
+        let Some((token, last, abandoned)) = head(conn, &lock)? else {
+            return Ok(self.changed(hold, 0));
+        };
+        if let Some(deadline) = deadline(conn, &lock, hold)? {
+            if deadline <= now {
+                return Ok(self.changed(hold, last));
+            }
+            let others_waiting = waiting(conn, &lock, now)?;
+            let end = last;
+            return Ok(Some(Push::Granted { lock, hold, token, end, abandoned, others_waiting }));
+        }
+        let free = !has_holder(conn, &lock, now)?;
+        let lost = match ticket(conn, &lock, hold)? {
+            Some(ticket) => free && is_first(conn, &lock, ticket, now)?,
+            None => true,
+        };
+        Ok(if lost { self.changed(hold, last) } else { None })
+    }
+
+    fn changed(&mut self, hold: HoldId, last: u64) -> Option<Push> {
+        if self.told == Some(last) {
+            return None;
+        }
+        self.told = Some(last);
+        Some(Push::Changed { lock: self.lock.clone(), hold })
+    }
+}
+
+/// A waiter that would not be passed over.
+macro_rules! live {
+    () => {
+        "silent = 0 AND heard <= ?2 AND heard + silence > ?2"
+    };
+}
+
+fn head(conn: &Connection, lock: &Name) -> Result<Option<(u64, u64, Abandoned)>> {
+    conn.prepare_cached("SELECT token, last, abandoned FROM fencelock_locks WHERE name = ?1")?
+        .query_row([lock.as_str()], |row| {
+            let abandoned = match row.get(2)? {
+                0 => Abandoned::No,
+                1 => Abandoned::Yes,
+                _ => Abandoned::Unknown,
+            };
+            Ok((number(row, 0)?, number(row, 1)?, abandoned))
+        })
+        .optional()
+}
+
+fn deadline(conn: &Connection, lock: &Name, hold: HoldId) -> Result<Option<u64>> {
+    conn.prepare_cached("SELECT deadline FROM fencelock_holds WHERE name = ?1 AND hold = ?2")?
+        .query_row(params![lock.as_str(), hold.to_string()], |row| number(row, 0))
+        .optional()
+}
+
+fn has_holder(conn: &Connection, lock: &Name, now: u64) -> Result<bool> {
+    conn.prepare_cached("SELECT 1 FROM fencelock_holds WHERE name = ?1 AND deadline > ?2")?
+        .exists(params![lock.as_str(), integer(now)])
+}
+
+fn ticket(conn: &Connection, lock: &Name, hold: HoldId) -> Result<Option<u64>> {
+    conn.prepare_cached("SELECT ticket FROM fencelock_waiters WHERE name = ?1 AND hold = ?2")?
+        .query_row(params![lock.as_str(), hold.to_string()], |row| number(row, 0))
+        .optional()
+}
+
+fn is_first(conn: &Connection, lock: &Name, ticket: u64, now: u64) -> Result<bool> {
+    let sql =
+        concat!("SELECT 1 FROM fencelock_waiters WHERE name = ?1 AND ticket < ?3 AND ", live!());
+    let earlier = params![lock.as_str(), integer(now), integer(ticket)];
+    Ok(!conn.prepare_cached(sql)?.exists(earlier)?)
+}
+
+fn waiting(conn: &Connection, lock: &Name, now: u64) -> Result<u32> {
+    let sql = concat!("SELECT count(*) FROM fencelock_waiters WHERE name = ?1 AND ", live!());
+    conn.prepare_cached(sql)?.query_row(params![lock.as_str(), integer(now)], |row| row.get(0))
+}

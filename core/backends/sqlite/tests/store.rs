@@ -1,0 +1,438 @@
+//! The SQLite store by its transport alone, in one process.
+
+mod desk;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use desk::{BOUND, Client, Desk, LEASE, fresh, hold, name};
+use fencelock_engine::reply::{
+    Abandoned, Failure, Push, Refusal, RefusalKind, Released, Standing, State,
+};
+use fencelock_engine::request::{Op, Release};
+use fencelock_engine::transport::Transport;
+use fencelock_engine::{ClientId, Error, ErrorKind, Event};
+use fencelock_sqlite::{Options, SqliteTransport, Synchronous, open};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+struct File {
+    path: PathBuf,
+    _directory: TempDir,
+}
+
+fn file() -> File {
+    let directory = tempfile::tempdir().unwrap();
+    File { path: directory.path().join("odd % name.db"), _directory: directory }
+}
+
+fn client(path: &Path) -> Client<SqliteTransport> {
+    Client::open(|id, sink| open(Options::new(path), id, sink).unwrap())
+}
+
+/// What opening says.
+fn refused(path: &Path) -> Error {
+    let id = ClientId::new(fresh(), "").unwrap();
+    let desk = Arc::new(Desk::default());
+    match open(Options::new(path), id, desk) {
+        Ok(_) => panic!("'{}' could be opened", path.display()),
+        Err(error) => error,
+    }
+}
+
+fn raw(path: &Path) -> Connection {
+    let conn = Connection::open(path).unwrap();
+    conn.busy_timeout(BOUND).unwrap();
+    conn
+}
+
+#[test]
+fn a_lock_is_granted_once_and_released() {
+    let (file, lock) = (file(), name("a"));
+    let (one, two) = (client(&file.path), client(&file.path));
+    let first = hold();
+    let state = one.take(&lock, first);
+    assert_eq!(state.standing, Standing::Granted);
+    assert_eq!(one.take(&lock, first).token, state.token, "a repeated acquire is the same hold");
+    assert_eq!(two.take(&lock, hold()).standing, Standing::Contended);
+    let info = two.inspect(&lock).unwrap();
+    assert_eq!((info.holds.len(), info.holds[0].label.as_str()), (1, "test's own"));
+    assert_eq!(one.release(&lock, first), Released::Done);
+    assert_eq!(one.release(&lock, first), Released::Done, "a repeated release is harmless");
+    let second = hold();
+    let next = two.take(&lock, second);
+    assert_eq!((next.standing, next.abandoned), (Standing::Granted, Abandoned::No));
+    assert!(next.token > state.token);
+    one.release(&lock, first);
+    assert_eq!(two.beat(&lock, second).standing, Standing::Granted, "the successor is untouched");
+}
+
+#[test]
+fn a_release_hands_over_to_the_first_waiter_by_push() {
+    let (file, lock) = (file(), name("a"));
+    let (one, two, three) = (client(&file.path), client(&file.path), client(&file.path));
+    let (first, second, third) = (hold(), hold(), hold());
+    let state = one.take(&lock, first);
+    assert_eq!(two.queue(&lock, second).standing, Standing::Queued);
+    let wanted = |push: &Push| matches!(push, Push::Wanted { hold, .. } if *hold == first);
+    assert!(one.push(BOUND, wanted).is_some(), "the holder hears that others wait");
+    assert!(!three.queue(&lock, third).head);
+    one.release(&lock, first);
+    let (token, end) = two.granted(BOUND, second).expect("the first waiter is told");
+    assert!(token > state.token && end >= token);
+    assert_eq!(two.beat(&lock, second).token, token);
+    assert_eq!(three.granted(Duration::ZERO, third), None);
+    assert_eq!(three.release(&lock, third), Released::Left, "a cancelled wait leaves the queue");
+    assert!(three.inspect(&lock).unwrap().waiters.is_empty());
+}
+
+#[test]
+fn an_expired_hold_is_told_to_the_next_as_abandoned() {
+    let (file, lock) = (file(), name("a"));
+    let (one, two) = (client(&file.path), client(&file.path));
+    let mut ask = one.request(&lock, hold(), false);
+    ask.lease = Duration::from_millis(100);
+    let lost = ask.hold;
+    let state = one.acquire(ask);
+    let next = two.insist(&lock);
+    assert!(next.1 > state.token);
+    assert_eq!(two.inspect(&lock).unwrap().abandoned, Abandoned::Yes);
+    assert_eq!(one.beat(&lock, lost).standing, Standing::Gone, "a late renewal revives nothing");
+}
+
+#[test]
+fn break_ends_the_hold_and_tells_its_holder() {
+    let (file, lock) = (file(), name("a"));
+    let (one, two) = (client(&file.path), client(&file.path));
+    let first = hold();
+    one.take(&lock, first);
+    assert_eq!(two.break_lock(&lock), 1);
+    assert_eq!(two.break_lock(&name("never used")), 0);
+    let broken = |push: &Push| matches!(push, Push::Broken { hold, .. } if *hold == first);
+    assert!(one.push(BOUND, broken).is_some());
+    assert_eq!(two.take(&lock, hold()).abandoned, Abandoned::Yes);
+}
+
+#[test]
+fn several_requests_share_a_transaction() {
+    let (file, lock) = (file(), name("a"));
+    let one = client(&file.path);
+    let (first, second) = (hold(), hold());
+    let acquire = one.request(&lock, first, false);
+    let next = one.request(&lock, second, false);
+    let release = Release { lock: lock.clone(), hold: first, used: 0, told: true, lost: false };
+    let ops = [
+        Op::Acquire(acquire),
+        Op::Release(release),
+        Op::Acquire(next),
+        Op::Inspect(lock.clone()),
+        Op::List { prefix: String::new(), limit: 10 },
+    ];
+    let ids: Vec<_> = ops.into_iter().map(|op| one.send(op)).collect();
+    one.transport.flush();
+    let bodies: Vec<_> = ids.into_iter().map(|id| one.reply(id).unwrap().body).collect();
+    use fencelock_engine::reply::Body;
+    let Body::Acquire(State { token: before, .. }) = bodies[0] else { panic!("{bodies:?}") };
+    assert_eq!(bodies[1], Body::Release(Released::Done));
+    assert!(matches!(bodies[2], Body::Acquire(State { token, .. }) if token > before));
+    let Body::Inspect(Some(info)) = &bodies[3] else { panic!("{bodies:?}") };
+    assert_eq!(info.holds[0].hold, second);
+    assert_eq!(bodies[4], Body::List(vec![lock]));
+}
+
+#[test]
+fn names_are_listed_by_prefix_whatever_their_characters() {
+    let file = file();
+    let one = client(&file.path);
+    for text in ["a", "a%", "a%b", "a_b", "ab", "b", "ä", "{x}", "}x", "x'; --", "日本"] {
+        assert_eq!(one.take(&name(text), hold()).standing, Standing::Granted, "{text}");
+    }
+    assert_eq!(one.list("a", 100), ["a", "a%", "a%b", "a_b", "ab"]);
+    assert_eq!(one.list("a%", 100), ["a%", "a%b"]);
+    assert_eq!(one.list("日", 100), ["日本"]);
+    assert_eq!(one.list("", 3), ["a", "a%", "a%b"]);
+    assert_eq!(one.list("no such", 100), [""; 0]);
+    assert!(one.inspect(&name("unknown")).is_none());
+    one.beat(&name("unknown"), hold());
+    assert!(one.inspect(&name("unknown")).is_none(), "a beat makes no lock");
+}
+
+#[test]
+fn tokens_rise_when_the_file_is_opened_again() {
+    let (file, lock) = (file(), name("a"));
+    let mut last = 0;
+    for _ in 0..5 {
+        let one = client(&file.path);
+        let first = hold();
+        let state = one.take(&lock, first);
+        assert!(state.token > last);
+        last = state.token;
+        one.release(&lock, first);
+        one.transport.close();
+    }
+}
+
+#[test]
+fn locks_idle_for_a_day_are_forgotten_and_their_tokens_are_not() {
+    let file = file();
+    let one = client(&file.path);
+    let (idle, dead, held) = (name("idle"), name("dead"), name("held"));
+    let first = hold();
+    one.take(&idle, first);
+    one.release(&idle, first);
+    one.take(&dead, hold());
+    let present = hold();
+    one.take(&held, present);
+    let edit = raw(&file.path);
+    let days = 2 * 24 * 3600 * 1_000_000_i64;
+    edit.execute("UPDATE fencelock_locks SET last = last - ?1", [days]).unwrap();
+    edit.execute("UPDATE fencelock_holds SET deadline = 1 WHERE name = 'dead'", []).unwrap();
+    let highest: i64 = edit
+        .query_row("SELECT max(last) FROM fencelock_locks WHERE name <> 'held'", [], |row| {
+            row.get(0)
+        })
+        .unwrap();
+    let ids: Vec<_> = (0..64 * 300).map(|_| one.send(Op::Time)).collect();
+    one.transport.flush();
+    one.reply(*ids.last().unwrap()).unwrap();
+    let until = std::time::Instant::now() + BOUND;
+    while one.list("", 10) != ["held"] {
+        assert!(std::time::Instant::now() < until, "idle locks stay: {:?}", one.list("", 10));
+    }
+    assert_eq!(one.beat(&held, present).standing, Standing::Granted);
+    let floor: i64 =
+        edit.query_row("SELECT floor FROM fencelock_meta", [], |row| row.get(0)).unwrap();
+    assert_eq!(floor, highest);
+}
+
+#[test]
+fn never_two_holders_and_tokens_rise_under_contention() {
+    const ROUNDS: usize = 100;
+    let (file, lock) = (Arc::new(file()), name("hot"));
+    let inside = Arc::new(AtomicUsize::new(0));
+    let last = Arc::new(AtomicU64::new(0));
+    let threads: Vec<_> = (0..3)
+        .map(|_| {
+            let (file, lock) = (Arc::clone(&file), lock.clone());
+            let (inside, last) = (Arc::clone(&inside), Arc::clone(&last));
+            thread::spawn(move || {
+                let client = client(&file.path);
+                for _ in 0..ROUNDS {
+                    let (hold, token) = client.insist(&lock);
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two holders");
+                    assert!(last.swap(token, Ordering::SeqCst) < token, "a token went back");
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    assert_eq!(client.release(&lock, hold), Released::Done);
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert!(last.load(Ordering::SeqCst) > 0);
+}
+
+#[test]
+fn a_new_boot_ends_holds_and_tokens_go_on_rising() {
+    let (file, held, free) = (file(), name("held"), name("free"));
+    let one = client(&file.path);
+    let old = hold();
+    let state = one.take(&held, old);
+    one.queue(&held, hold());
+    let released = hold();
+    one.take(&free, released);
+    one.release(&free, released);
+    one.transport.close();
+    // An hour ahead of the clock that the next boot will read.
+    let far = state.end + 3_600_000_000;
+    let edit = raw(&file.path);
+    edit.execute("UPDATE fencelock_meta SET boot = 'another boot'", []).unwrap();
+    edit.execute("UPDATE fencelock_locks SET last = ?1 WHERE name = 'held'", [far as i64]).unwrap();
+    edit.close().unwrap();
+
+    let two = client(&file.path);
+    assert!(two.now() > far, "the store's time does not go back");
+    let info = two.inspect(&held).unwrap();
+    assert!(info.holds.is_empty() && info.waiters.iter().all(|waiter| waiter.silent));
+    let next = two.take(&held, hold());
+    assert_eq!((next.standing, next.abandoned), (Standing::Granted, Abandoned::Yes));
+    assert!(next.token > far);
+    let next = two.take(&free, hold());
+    assert_eq!((next.standing, next.abandoned), (Standing::Granted, Abandoned::Unknown));
+    assert_eq!(two.beat(&held, old).standing, Standing::Gone);
+}
+
+#[test]
+fn a_newer_layout_is_refused_at_open_and_later() {
+    let (file, lock) = (file(), name("a"));
+    let one = client(&file.path);
+    raw(&file.path).execute("UPDATE fencelock_meta SET layout = 99", []).unwrap();
+    let Err(Failure::Refused(Refusal { kind, message })) = one.ask(Op::Acquire(untimely(&lock)))
+    else {
+        panic!("a newer layout was used");
+    };
+    assert_eq!(kind, RefusalKind::Misconfigured);
+    assert!(message.contains("layout 99"), "{message}");
+    let error = refused(&file.path);
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+    assert!(error.message().contains("upgrade"), "{error}");
+    raw(&file.path).execute_batch("DROP TABLE fencelock_meta; CREATE TABLE fencelock_meta (layout); INSERT INTO fencelock_meta VALUES (100)").unwrap();
+    assert!(refused(&file.path).message().contains("layout 100"));
+}
+
+/// An acquire for which the store's time is not asked first.
+fn untimely(lock: &fencelock_engine::Name) -> fencelock_engine::request::Acquire {
+    fencelock_engine::request::Acquire {
+        lock: lock.clone(),
+        hold: hold(),
+        owner: None,
+        mode: Default::default(),
+        lease: LEASE,
+        not_after: 1,
+        floor: 0,
+        wait: None,
+        attach: None,
+        after: None,
+    }
+}
+
+#[test]
+fn another_machine_on_the_same_file_is_refused() {
+    let (file, lock) = (file(), name("a"));
+    let one = client(&file.path);
+    one.take(&lock, hold());
+    raw(&file.path).execute("UPDATE fencelock_meta SET boot = 'another machine'", []).unwrap();
+    let Err(Failure::Refused(refusal)) = one.ask(Op::Break(lock)) else {
+        panic!("a foreign clock was used");
+    };
+    assert_eq!(refusal.kind, RefusalKind::Misconfigured);
+    assert!(refusal.message.contains("another machine"), "{}", refusal.message);
+}
+
+#[test]
+fn paths_that_cannot_work_say_what_to_do() {
+    let file = file();
+    let directory = file.path.parent().unwrap();
+    let cases = [
+        (directory.to_path_buf(), "is a directory"),
+        (directory.join("missing").join("locks.db"), "create it"),
+        (PathBuf::from("/proc/fencelock.db"), "cannot be created"),
+    ];
+    for (path, say) in cases {
+        let error = refused(&path);
+        assert_eq!(error.kind(), ErrorKind::Misconfigured);
+        assert!(error.message().contains(say), "{error}");
+    }
+    std::fs::write(&file.path, "no database at all\n".repeat(100)).unwrap();
+    let error = refused(&file.path);
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+    assert!(error.message().contains("is not a SQLite database"), "{error}");
+}
+
+#[test]
+fn a_damaged_row_costs_only_its_own_lock() {
+    let (file, bad, good) = (file(), name("bad"), name("good"));
+    let one = client(&file.path);
+    one.take(&bad, hold());
+    raw(&file.path).execute("UPDATE fencelock_locks SET abandoned = 7", []).unwrap();
+    let beat = |lock: &fencelock_engine::Name| fencelock_engine::request::Beat {
+        lock: lock.clone(),
+        hold: hold(),
+        lease: LEASE,
+        used: 0,
+    };
+    let reply = one.ask(Op::Beat(vec![beat(&bad), beat(&good)])).unwrap();
+    let fencelock_engine::reply::Body::Beat(states) = reply.body else { panic!("{reply:?}") };
+    assert_eq!(states[0].as_ref().unwrap_err().kind, RefusalKind::Misconfigured);
+    assert_eq!(states[1].as_ref().unwrap().standing, Standing::Gone);
+    assert_eq!(one.take(&good, hold()).standing, Standing::Granted);
+}
+
+#[test]
+fn a_file_that_becomes_damaged_is_told_and_found_mended() {
+    let (file, lock) = (file(), name("a"));
+    let one = client(&file.path);
+    one.take(&lock, hold());
+    raw(&file.path).execute_batch("ALTER TABLE fencelock_meta RENAME TO hidden").unwrap();
+    assert!(one.ask(Op::Time).is_err());
+    let down = |event: &Event| matches!(event, Event::Down { .. }).then_some(());
+    assert!(one.desk.wait(BOUND, down).is_some());
+    one.up();
+    assert!(one.now() > 0, "the table was made anew");
+}
+
+#[test]
+fn a_replaced_file_is_noticed() {
+    let (file, lock) = (file(), name("a"));
+    let one = client(&file.path);
+    let (first, before) = one.insist(&lock);
+    for end in ["", "-wal", "-shm"] {
+        let mut path = file.path.clone().into_os_string();
+        path.push(end);
+        std::fs::remove_file(path).unwrap();
+    }
+    let down = |event: &Event| match event {
+        Event::Down { reason } => Some(reason.clone()),
+        _ => None,
+    };
+    let reason = loop {
+        let _ = one.ask(Op::Time);
+        if let Some(reason) = one.desk.wait(Duration::from_millis(50), down) {
+            break reason;
+        }
+    };
+    assert!(reason.contains("deleted or replaced"), "{reason}");
+    one.up();
+    assert_eq!(one.beat(&lock, first).standing, Standing::Gone);
+    assert!(one.insist(&lock).1 > before, "tokens rise even so");
+}
+
+#[test]
+fn reconnect_and_close() {
+    let (file, lock) = (file(), name("a"));
+    let one = client(&file.path);
+    let first = hold();
+    one.take(&lock, first);
+    one.transport.reconnect();
+    one.up();
+    assert_eq!(one.beat(&lock, first).standing, Standing::Granted, "holds outlive a connection");
+    one.transport.close();
+    one.transport.close();
+    let delivered = one.desk.len();
+    one.send(Op::Time);
+    one.transport.flush();
+    one.transport.reconnect();
+    assert_eq!(one.desk.len(), delivered);
+}
+
+#[test]
+fn urls() {
+    let options = Options::from_url("sqlite:/var/lib/locks.db").unwrap();
+    assert_eq!(options, Options::new("/var/lib/locks.db"));
+    assert_eq!(Options::from_url("sqlite:///a%20b%3f").unwrap().path, Path::new("/a b?"));
+    assert_eq!(Options::from_url("sqlite:locks.db").unwrap().path, Path::new("locks.db"));
+    let options = Options::from_url("sqlite:x?busy_timeout=500ms&synchronous=full").unwrap();
+    assert_eq!(options.busy_timeout, Duration::from_millis(500));
+    assert_eq!(options.synchronous, Synchronous::Full);
+    for wrong in [
+        "memory:",
+        "sqlite:",
+        "sqlite::memory:",
+        "sqlite:x?y=z",
+        "sqlite:x?busy_timeout=2",
+        "sqlite:x?busy_timeout=99999999999999999999s",
+        "sqlite:x?busy_timeout=61s",
+        "sqlite:x?synchronous=off",
+        "sqlite:%",
+        "sqlite:%4",
+        "sqlite:%+1",
+        "sqlite:%ff",
+    ] {
+        let error = Options::from_url(wrong).expect_err(wrong);
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+}

@@ -1,0 +1,173 @@
+//! Who drives the connection: at most one at a time, and always somebody while anybody waits.
+//!
+//! The *role* of driver is a token. It belongs to a caller, to the standby thread, or to nobody;
+//! nobody only while no caller is seated. A caller that cannot take it takes a seat and parks; a
+//! driver that leaves hands the role to a seated caller, without it ever being free in between, so
+//! that no wake-up can be lost. The standby thread takes the role when callers have been away for
+//! a moment, and gives it up when a caller is seated.
+//!
+//! Std only, so that a model checker can take its place.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
+
+/// How often the standby thread finds the same caller driving before it sleeps until called.
+const LOOKS: u32 = 16;
+
+/// A parked caller's place.
+pub(crate) struct Seat {
+    /// The role was handed to this seat.
+    offered: AtomicBool,
+    thread: Thread,
+}
+
+impl Seat {
+    pub(crate) fn new(thread: Thread) -> Arc<Seat> {
+        Arc::new(Seat { offered: AtomicBool::new(false), thread })
+    }
+
+    /// Whether the role is this caller's now.
+    pub(crate) fn is_offered(&self) -> bool {
+        self.offered.load(Ordering::Acquire)
+    }
+}
+
+/// The role, and who waits for it.
+pub(crate) struct Desk {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    driven: bool,
+    /// The standby thread is the driver.
+    by_standby: bool,
+    /// The standby thread sleeps until the role is free.
+    asleep: bool,
+    seats: Vec<Arc<Seat>>,
+    /// Counts callers, so that the standby thread sees whether any came lately.
+    calls: u64,
+    standby: Option<Thread>,
+}
+
+/// What becomes of a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sat {
+    /// The role is the caller's.
+    Drive,
+    /// Somebody drives; park.
+    Park,
+    /// The standby thread drives: ask it to yield, then park.
+    Ask,
+}
+
+/// What the standby thread is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watch {
+    /// The role is its.
+    Drive,
+    /// Look again in a moment.
+    Look,
+    /// Sleep until unparked.
+    Sleep,
+}
+
+/// What the standby thread remembers between looks.
+#[derive(Default)]
+pub(crate) struct Seen {
+    calls: u64,
+    looks: u32,
+}
+
+impl Desk {
+    pub(crate) fn new() -> Desk {
+        Desk { state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the standby thread known.
+    pub(crate) fn set_standby(&self, thread: Thread) {
+        self.state().standby = Some(thread);
+    }
+
+    /// Takes the role if it is free.
+    pub(crate) fn take(&self) -> bool {
+        let mut state = self.state();
+        state.calls += 1;
+        !std::mem::replace(&mut state.driven, true)
+    }
+
+    /// Takes the role, or a seat.
+    pub(crate) fn sit(&self, seat: &Arc<Seat>) -> Sat {
+        let mut state = self.state();
+        state.calls += 1;
+        if !std::mem::replace(&mut state.driven, true) {
+            return Sat::Drive;
+        }
+        state.seats.push(seat.clone());
+        if state.by_standby { Sat::Ask } else { Sat::Park }
+    }
+
+    /// Leaves a seat. A role that was offered to it meanwhile goes on.
+    pub(crate) fn rise(&self, seat: &Arc<Seat>) {
+        let mut state = self.state();
+        if seat.is_offered() {
+            Desk::pass(&mut state);
+        } else {
+            state.seats.retain(|other| !Arc::ptr_eq(other, seat));
+        }
+    }
+
+    /// Gives the role up: to a seated caller, or else it is free.
+    pub(crate) fn leave(&self) {
+        Desk::pass(&mut self.state());
+    }
+
+    fn pass(state: &mut State) {
+        state.by_standby = false;
+        // The one that came last will stay the longest.
+        match state.seats.pop() {
+            Some(seat) => {
+                seat.offered.store(true, Ordering::Release);
+                seat.thread.unpark();
+            }
+            None => {
+                state.driven = false;
+                if std::mem::take(&mut state.asleep)
+                    && let Some(standby) = &state.standby
+                {
+                    standby.unpark();
+                }
+            }
+        }
+    }
+
+    /// The standby thread looks. It is not woken for each call: while calls come, it only looks
+    /// now and then.
+    pub(crate) fn watch(&self, seen: &mut Seen) -> Watch {
+        let mut state = self.state();
+        if state.calls != seen.calls {
+            *seen = Seen { calls: state.calls, looks: 0 };
+            return Watch::Look;
+        }
+        if !state.driven {
+            state.driven = true;
+            state.by_standby = true;
+            return Watch::Drive;
+        }
+        seen.looks += 1;
+        if seen.looks < LOOKS {
+            return Watch::Look;
+        }
+        seen.looks = 0;
+        state.asleep = true;
+        Watch::Sleep
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! A hold, for threads.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::blocking::Driver;
+use crate::guard::{Started, extended, released};
+use crate::ticket::Ticket;
+use crate::{Abandoned, LossReason, Lost, Result, Token, Wanted};
+
+/// A held lock, for threads; see [`crate::Guard`]. Dropping it releases the lock without waiting
+/// for the store's answer.
+///
+/// ```
+/// # let client = fencelock::blocking::Client::connect("memory:")?;
+/// let guard = client.lock("account/17")?.acquire()?;
+/// println!("writing under token {}", guard.check()?);
+/// guard.release()?;
+/// # Ok::<(), fencelock::Error>(())
+/// ```
+#[must_use = "dropping the guard releases the lock"]
+#[derive(Debug)]
+pub struct Guard {
+    inner: crate::Guard,
+    driver: Arc<Driver>,
+}
+
+impl Guard {
+    pub(crate) fn wait(started: Started, driver: &Arc<Driver>) -> Result<Guard> {
+        let inner = match started {
+            Started::Granted(guard) => guard,
+            Started::Pending { wait, lock, owner } => {
+                let (outcome, now, wait) = driver.wait_keeping(wait);
+                Started::finish(wait, lock, owner, outcome, now)?
+            }
+        };
+        Ok(Guard { inner, driver: driver.clone() })
+    }
+
+    /// The name of the lock.
+    pub fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    /// The fencing token; see [`crate::Guard::token`].
+    pub fn token(&self) -> Token {
+        self.inner.token()
+    }
+
+    /// The token, if the hold can be trusted at this moment; see [`crate::Guard::check`].
+    ///
+    /// # Errors
+    /// `Lost` when the hold has ended.
+    pub fn check(&self) -> Result<Token> {
+        self.inner.check()
+    }
+
+    /// Whether the hold can be trusted at this moment.
+    pub fn is_valid(&self) -> bool {
+        self.inner.is_valid()
+    }
+
+    /// How long the hold can be trusted from now on if it is not renewed; zero when it has ended.
+    pub fn remaining(&self) -> Duration {
+        self.inner.remaining()
+    }
+
+    /// Resolves when the hold ends before its release: a future for a caller that has an executor.
+    pub fn lost(&self) -> Lost {
+        self.inner.lost()
+    }
+
+    /// Calls `callback` once when the hold ends before its release; see
+    /// [`crate::Guard::on_lost`].
+    pub fn on_lost(&self, callback: impl FnOnce(LossReason) + Send + 'static) {
+        self.inner.on_lost(callback);
+    }
+
+    /// Resolves when another client waits for this lock; see [`crate::Guard::wanted`].
+    pub fn wanted(&self) -> Wanted {
+        self.inner.wanted()
+    }
+
+    /// Whether another client waits for this lock, as far as is known.
+    pub fn is_wanted(&self) -> bool {
+        self.inner.is_wanted()
+    }
+
+    /// Whether the previous holder was lost; see [`crate::Guard::previous_abandoned`].
+    pub fn previous_abandoned(&self) -> Abandoned {
+        self.inner.previous_abandoned()
+    }
+
+    /// Whether the owner had the lock already when this hold was granted.
+    pub fn is_reentry(&self) -> bool {
+        self.inner.is_reentry()
+    }
+
+    /// Sets the hold's lease from now on; see [`crate::Guard::extend`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn extend(&self, lease: Duration) -> Result<()> {
+        extended(self.driver.wait(self.inner.start_extend(lease)?).0)
+    }
+
+    /// Releases the lock and waits until the store, or the next local holder, has it; see
+    /// [`crate::Guard::release`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn release(mut self) -> Result<()> {
+        match self.inner.start_release()? {
+            None => Ok(()),
+            Some(wait) => released(self.driver.wait(wait).0),
+        }
+    }
+
+    /// A text that lets another process go on with this hold; see [`crate::Guard::ticket`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ticket(&self) -> Result<Ticket> {
+        self.inner.ticket()
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.inner.abandon() {
+            self.driver.send(self.inner.shared());
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The same locks for threads, without async.
+//!
+//! A caller that waits for a store drives the connection from its own thread when nobody else
+//! does, so that a lone caller pays no thread switch; a background thread takes over when callers
+//! are away, for renewals and hand-offs. The owner of a hold is the thread.
+//!
+//! These calls block: do not use them in async code. A caller inside a runtime is served all the
+//! same, but it holds up the runtime's thread.
+//!
+//! ```
+//! use fencelock::blocking::Client;
+//!
+//! let client = Client::connect("memory:")?;
+//! let lock = client.lock("stock/coupon-7")?;
+//! {
+//!     let guard = lock.acquire()?;
+//!     println!("held under token {}", guard.token());
+//! } // released
+//! client.close();
+//! # Ok::<(), fencelock::Error>(())
+//! ```
+
+mod client;
+mod desk;
+mod driver;
+mod guard;
+mod lock;
+mod park;
+
+pub use client::Client;
+pub use guard::Guard;
+pub use lock::Lock;
+
+pub(crate) use driver::Driver;

@@ -1,0 +1,220 @@
+//! Options of a client, and connecting.
+
+#[cfg(feature = "redis")]
+use std::sync::Arc;
+use std::time::Duration;
+
+use fencelock_engine::Options;
+
+use crate::client::Client;
+use crate::open::StoreOptions;
+use crate::url::{ClientOptions, StoreUrl};
+use crate::{Result, blocking};
+
+/// Options of a [`Client`]; from [`Client::builder`].
+///
+/// The same options may stand in the URL's query: `lease`, `claim`, `request_timeout`,
+/// `connect_timeout` with a unit (`10s`, `500ms`, `2m`), `label`. What is set here wins.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+/// use std::time::Duration;
+///
+/// let client = fencelock::Client::builder("memory:?lease=20s")
+///     .claim(Duration::from_secs(1))
+///     .request_timeout(Duration::from_secs(2))
+///     .local_run(16, Duration::from_millis(5))
+///     .label("worker-3")
+///     .connect()
+///     .await?;
+/// # drop(client); Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Builder {
+    pub(crate) url: String,
+    pub(crate) set: ClientOptions,
+    pub(crate) local_run: Option<(u32, Duration)>,
+    pub(crate) max_waiters: Option<usize>,
+    pub(crate) store: StoreOptions,
+}
+
+/// How long connecting may take unless said otherwise.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+impl Builder {
+    pub(crate) fn new(url: &str) -> Builder {
+        Builder {
+            url: url.to_owned(),
+            set: ClientOptions::default(),
+            local_run: None,
+            max_waiters: None,
+            store: StoreOptions::default(),
+        }
+    }
+
+    /// The lease of holds without an explicit one; renewed at a third of it. 100 ms to 7 days,
+    /// default 30 s. Shorter: a crashed holder's lock is free earlier. Longer: a holder survives a
+    /// longer outage of the store.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Builder {
+        self.set.lease = Some(lease);
+        self
+    }
+
+    /// The lease of a hold that was handed over to a waiter, until the waiter is heard from; a
+    /// waiter shows itself each third of it. 100 ms to 60 s, default 3 s. It bounds how long a
+    /// waiter that died delays the ones behind it.
+    #[must_use]
+    pub fn claim(mut self, claim: Duration) -> Builder {
+        self.set.claim = Some(claim);
+        self
+    }
+
+    /// How long a request may go unanswered before the connection is given up; also the bound of
+    /// a try, a release and every other call that has no bound of its own. At least 10 ms, default
+    /// 3 s.
+    #[must_use]
+    pub fn request_timeout(mut self, limit: Duration) -> Builder {
+        self.set.request_timeout = Some(limit);
+        self
+    }
+
+    /// How long [`Builder::connect`] may take. Default 5 s.
+    #[must_use]
+    pub fn connect_timeout(mut self, limit: Duration) -> Builder {
+        self.set.connect_timeout = Some(limit);
+        self
+    }
+
+    /// How many times in a row, and for how long, a released lock may pass to waiters of this
+    /// client without asking the store while another client waits. Default 64 and 10 ms; 0 grants
+    /// turn local hand-off off.
+    #[must_use]
+    pub fn local_run(mut self, grants: u32, time: Duration) -> Builder {
+        self.local_run = Some((grants, time));
+        self
+    }
+
+    /// How many acquires may wait at a time in this client; more are refused. Default 1,000,000.
+    #[must_use]
+    pub fn max_waiters(mut self, count: usize) -> Builder {
+        self.max_waiters = Some(count);
+        self
+    }
+
+    /// A label for people, shown beside the client's id wherever holders are listed: up to 128
+    /// bytes, no control characters. Default: empty.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Builder {
+        self.set.label = Some(label.into());
+        self
+    }
+
+    /// Redis: what every key begins with, instead of `fl:`. Clients must agree on it to share
+    /// locks.
+    #[must_use]
+    pub fn key_prefix(mut self, prefix: impl Into<String>) -> Builder {
+        self.store.key_prefix = Some(prefix.into());
+        self
+    }
+
+    /// Redis: asked for the login at every connect, instead of that in the URL; for passwords that
+    /// rotate. A closure that gives `Result<Login>` will do; it runs on the client's runtime, so
+    /// it must not block.
+    #[cfg(feature = "redis")]
+    #[must_use]
+    pub fn credentials(mut self, credentials: impl crate::redis::Credentials + 'static) -> Builder {
+        self.store.credentials = Some(Arc::new(credentials));
+        self
+    }
+
+    /// Redis: options that are given as such instead of in a URL; see [`crate::redis::Options`].
+    /// The builder's URL is not used then.
+    #[cfg(feature = "redis")]
+    #[must_use]
+    pub fn redis_options(mut self, options: crate::redis::Options) -> Builder {
+        self.store.redis = Some(options);
+        self
+    }
+
+    /// Connects and waits until the store has answered. Must be called in a tokio runtime.
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the connection up.
+    pub async fn connect(self) -> Result<Client> {
+        crate::connect::connect(self).await
+    }
+
+    /// Makes the client without waiting for the store, and without failing if it is not there yet:
+    /// acquires wait for it. Must be called in a tokio runtime.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, `Unsupported`.
+    pub fn connect_lazy(self) -> Result<Client> {
+        crate::connect::connect_lazy(self)
+    }
+
+    /// Connects a [`blocking::Client`].
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    ///
+    /// ```
+    /// let client = fencelock::Client::builder("memory:").connect_blocking()?;
+    /// client.lock("x")?.acquire()?.release()?;
+    /// # Ok::<(), fencelock::Error>(())
+    /// ```
+    pub fn connect_blocking(self) -> Result<blocking::Client> {
+        blocking::Client::from_builder(self)
+    }
+
+    /// The parsed URL, the engine's options, and what else connecting needs.
+    pub(crate) fn resolve(self) -> Result<Resolved> {
+        let (url, from_url) = self.store.url(&self.url)?;
+        let set = self.set.or(from_url);
+        let mut options = Options::default();
+        if let Some(lease) = set.lease {
+            options.lease = lease;
+        }
+        if let Some(claim) = set.claim {
+            options.claim = claim;
+        }
+        if let Some(limit) = set.request_timeout {
+            options.request_timeout = limit;
+        }
+        if let Some((grants, time)) = self.local_run {
+            options.local_run_grants = grants;
+            options.local_run_time = time;
+        }
+        if let Some(count) = self.max_waiters {
+            options.max_waiters = count;
+        }
+        options.check()?;
+        Ok(Resolved {
+            url,
+            options,
+            label: set.label.unwrap_or_default(),
+            connect_timeout: set.connect_timeout.unwrap_or(CONNECT_TIMEOUT),
+            store: self.store,
+        })
+    }
+}
+
+impl std::fmt::Debug for Builder {
+    /// Says nothing of the URL, which may hold a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder").field("options", &self.set).finish_non_exhaustive()
+    }
+}
+
+/// A builder whose values have been read and checked.
+pub(crate) struct Resolved {
+    pub(crate) url: StoreUrl,
+    pub(crate) options: Options,
+    pub(crate) label: String,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) store: StoreOptions,
+}

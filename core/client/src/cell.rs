@@ -1,0 +1,211 @@
+//! The one allocation of a guard: where its completion, its loss and `wanted` arrive.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Poll, Waker};
+
+use fencelock_engine::{LossReason, Outcome, Time};
+use parking_lot::Mutex;
+
+type Callback = Box<dyn FnOnce(LossReason) + Send>;
+
+/// What the engine is given with each call. Whoever waits shows a [`Waker`]: a task's, a parked
+/// thread's, or whatever a binding makes of [`std::task::Wake`].
+#[derive(Clone, Default)]
+pub(crate) struct Cell(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    /// Set with the outcome; read without the mutex by a thread that spins.
+    ready: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    outcome: Option<(Outcome, Time)>,
+    waiter: Option<Waker>,
+    /// Nobody waits for the outcome any more: a grant in it must be given back.
+    abandoned: bool,
+    lost: Option<LossReason>,
+    wanted: bool,
+    watchers: Vec<Watcher>,
+    next_watcher: u64,
+}
+
+enum Watcher {
+    Task { watch: Watch, id: u64, waker: Waker },
+    Callback(Callback),
+}
+
+/// What a watcher waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watch {
+    Lost,
+    Wanted,
+}
+
+/// Names a registered watcher; empty until it registers.
+#[derive(Debug, Default)]
+pub(crate) struct WatchKey(Option<u64>);
+
+impl Cell {
+    /// Takes the end of a call. Gives the outcome back when nobody wants it any more.
+    pub(crate) fn complete(&self, outcome: Outcome, now: Time) -> Option<Outcome> {
+        let waiter = {
+            let mut state = self.0.state.lock();
+            if state.abandoned {
+                return Some(outcome);
+            }
+            state.outcome = Some((outcome, now));
+            self.0.ready.store(true, Ordering::Release);
+            state.waiter.take()
+        };
+        if let Some(waiter) = waiter {
+            waiter.wake();
+        }
+        None
+    }
+
+    /// Whether the outcome is there; cheap enough to spin on.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.0.ready.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn poll_outcome(&self, waker: &Waker) -> Poll<(Outcome, Time)> {
+        let mut state = self.0.state.lock();
+        if let Some(outcome) = state.outcome.take() {
+            self.0.ready.store(false, Ordering::Relaxed);
+            state.waiter = None;
+            return Poll::Ready(outcome);
+        }
+        match &mut state.waiter {
+            Some(known) => known.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+        Poll::Pending
+    }
+
+    /// Says that nobody waits for the outcome any more; gives it if it is there already.
+    pub(crate) fn abandon(&self) -> Option<Outcome> {
+        let mut state = self.0.state.lock();
+        state.waiter = None;
+        state.abandoned = true;
+        state.outcome.take().map(|(outcome, _)| outcome)
+    }
+
+    pub(crate) fn lose(&self, reason: LossReason) {
+        let told = {
+            let mut state = self.0.state.lock();
+            if state.lost.is_some() {
+                return;
+            }
+            state.lost = Some(reason);
+            state.take(|watcher| !matches!(watcher, Watcher::Task { watch: Watch::Wanted, .. }))
+        };
+        for watcher in told {
+            match watcher {
+                Watcher::Task { waker, .. } => waker.wake(),
+                Watcher::Callback(callback) => call(callback, reason),
+            }
+        }
+    }
+
+    pub(crate) fn want(&self) {
+        let told = {
+            let mut state = self.0.state.lock();
+            state.wanted = true;
+            state.take(|watcher| matches!(watcher, Watcher::Task { watch: Watch::Wanted, .. }))
+        };
+        for watcher in told {
+            if let Watcher::Task { waker, .. } = watcher {
+                waker.wake();
+            }
+        }
+    }
+
+    pub(crate) fn lost(&self) -> Option<LossReason> {
+        self.0.state.lock().lost
+    }
+
+    pub(crate) fn wanted(&self) -> bool {
+        self.0.state.lock().wanted
+    }
+
+    pub(crate) fn on_lost(&self, callback: Callback) {
+        let mut state = self.0.state.lock();
+        match state.lost {
+            None => state.watchers.push(Watcher::Callback(callback)),
+            Some(reason) => {
+                drop(state);
+                call(callback, reason);
+            }
+        }
+    }
+
+    pub(crate) fn poll_lost(&self, key: &mut WatchKey, waker: &Waker) -> Poll<LossReason> {
+        let mut state = self.0.state.lock();
+        match state.lost {
+            Some(reason) => Poll::Ready(reason),
+            None => {
+                state.watch(Watch::Lost, key, waker);
+                Poll::Pending
+            }
+        }
+    }
+
+    pub(crate) fn poll_wanted(&self, key: &mut WatchKey, waker: &Waker) -> Poll<()> {
+        let mut state = self.0.state.lock();
+        if state.wanted {
+            return Poll::Ready(());
+        }
+        state.watch(Watch::Wanted, key, waker);
+        Poll::Pending
+    }
+
+    pub(crate) fn unwatch(&self, key: &WatchKey) {
+        if let Some(mine) = key.0 {
+            let mut state = self.0.state.lock();
+            state.watchers.retain(|w| !matches!(w, Watcher::Task { id, .. } if *id == mine));
+        }
+    }
+}
+
+impl State {
+    fn watch(&mut self, watch: Watch, key: &mut WatchKey, by: &Waker) {
+        if let Some(mine) = key.0 {
+            for watcher in &mut self.watchers {
+                if let Watcher::Task { id, waker, .. } = watcher
+                    && *id == mine
+                {
+                    waker.clone_from(by);
+                    return;
+                }
+            }
+        }
+        let id = self.next_watcher;
+        self.next_watcher += 1;
+        key.0 = Some(id);
+        self.watchers.push(Watcher::Task { watch, id, waker: by.clone() });
+    }
+
+    fn take(&mut self, which: impl Fn(&Watcher) -> bool) -> Vec<Watcher> {
+        let (told, kept) = std::mem::take(&mut self.watchers).into_iter().partition(|w| which(w));
+        self.watchers = kept;
+        told
+    }
+}
+
+/// A callback that panics must not unwind into the thread that serves the connection.
+fn call(callback: Callback, reason: LossReason) {
+    if catch_unwind(AssertUnwindSafe(|| callback(reason))).is_err() {
+        tracing::error!("a callback given to Guard::on_lost panicked");
+    }
+}
+
+impl std::fmt::Debug for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cell").field("ready", &self.is_ready()).finish_non_exhaustive()
+    }
+}

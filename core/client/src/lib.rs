@@ -1,0 +1,91 @@
+//! Distributed locks with fencing tokens, fair hand-off and watchdogs.
+//!
+//! A [`Client`] talks to one store: a Redis server, a SQLite file that the processes of one machine
+//! share, or this process's memory. A [`Lock`] is a name on that store. Acquiring it gives a
+//! [`Guard`], which renews itself until it is released or dropped, and which tells its holder at
+//! once when it is lost.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+//! use fencelock::Client;
+//!
+//! let client = Client::connect("memory:").await?;
+//! let lock = client.lock("stock/coupon-7")?;
+//!
+//! let guard = lock.acquire().await?;
+//! // Send the token along with every write; let the resource refuse a smaller one than it has seen.
+//! println!("held under token {}", guard.token());
+//! guard.release().await?;
+//!
+//! client.close().await;
+//! # Ok(()) }
+//! ```
+//!
+//! # Stores
+//! | URL | store | feature |
+//! | --- | --- | --- |
+//! | `memory:` or `memory:name` | this process | `memory` |
+//! | `sqlite:path/to/file` | the processes of one machine | `sqlite` |
+//! | `redis://`, `rediss://`, `redis+unix://` | a Redis server | `redis` |
+//!
+//! # Owners and re-entry
+//! A lock is re-entrant for its owner: by default the task (async), outside a task the thread, and
+//! in [`blocking`] the thread. Branches of one task (`join!`, `select!`) are one owner and do not
+//! exclude each other: give each an owner of its own with [`Lock::non_reentrant`]. An explicit
+//! owner ([`Lock::owner`]) re-enters from any task, process or language.
+//!
+//! # Runtimes
+//! The async API needs a tokio runtime with I/O and time enabled; the client's background work
+//! lives on the runtime in which it was connected and ends with it. [`blocking`] brings its own.
+//!
+//! # Fork
+//! A child made by `fork` has none of its parent's holds. There, the parent's clients answer
+//! [`ErrorKind::Closed`], its guards are not valid, and neither touches the parent's connection:
+//! connect again in the child. The parent's own holds are not disturbed.
+
+mod alarm;
+mod builder;
+mod cancel;
+mod cell;
+mod client;
+mod clock;
+mod connect;
+mod fork;
+mod guard;
+mod lock;
+mod metrics;
+mod open;
+mod owner;
+mod roster;
+mod shared;
+mod sigterm;
+mod ticket;
+mod url;
+mod wait;
+
+pub mod blocking;
+
+/// What only the Redis store has: its own options, logins, and a survey of a server for operators.
+#[cfg(feature = "redis")]
+pub mod redis {
+    pub use fencelock_redis::{
+        Address, Credentials, CredentialsFuture, Fact, Login, Options, Protocol, Severity, Survey,
+        Tls, survey,
+    };
+}
+
+pub use builder::Builder;
+pub use cancel::CancelToken;
+pub use client::Client;
+pub use fencelock_engine::hold::LossReason;
+pub use fencelock_engine::reply::{Abandoned, HoldInfo, LockInfo, WaiterInfo};
+pub use fencelock_engine::transport::Capabilities;
+pub use fencelock_engine::{Error, ErrorKind, HoldId, Name, OwnerId, Token};
+pub use guard::{Guard, Lost, Wanted};
+pub use lock::Lock;
+pub use metrics::{Bucket, Histogram, Metrics};
+pub use ticket::Ticket;
+pub use url::StoreUrl;
+
+/// What every fallible call gives.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,302 @@
+//! A lock's name, and how to acquire it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fencelock_engine::hold::LockKey;
+use fencelock_engine::request::Mode;
+use fencelock_engine::{Acquired, Ask, Name, Owner, Patience};
+
+use crate::cell::Cell;
+use crate::client::inspected;
+use crate::guard::{Guard, Started};
+use crate::owner::Identity;
+use crate::shared::{Handle, Shared};
+use crate::wait::Wait;
+use crate::{OwnerId, Result, Token};
+
+/// A lock on a store, with the options of its acquisitions. Cheap to clone; a clone with other
+/// options is the same lock.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+/// use std::time::Duration;
+/// use fencelock::{Client, ErrorKind};
+///
+/// let client = Client::connect("memory:").await?;
+/// let lock = client.lock("cache/rebuild")?;
+///
+/// let guard = lock.acquire().await?;
+/// let again = lock.acquire().await?; // the same task: re-entry
+/// assert!(again.is_reentry());
+/// assert_eq!(again.token(), guard.token());
+/// assert_eq!(lock.hold_count(), 2);
+///
+/// let stranger = lock.clone().non_reentrant();
+/// let error = stranger.try_acquire().await.unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Contended);
+/// let error = stranger.acquire_timeout(Duration::from_millis(20)).await.unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::TimedOut);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Lock {
+    inner: Arc<LockRef>,
+    identity: Identity,
+    lease: Option<Duration>,
+    max_hold: Option<Duration>,
+}
+
+impl Lock {
+    pub(crate) fn new(inner: Arc<LockRef>) -> Lock {
+        Lock { inner, identity: Identity::Ambient, lease: None, max_hold: None }
+    }
+
+    /// The lock's name.
+    pub fn name(&self) -> &str {
+        self.inner.name.as_str()
+    }
+
+    /// Gives holds an explicit lease (100 ms to 7 days): they are not renewed and end on time.
+    /// Without it a hold has the client's lease and is renewed until it is released.
+    ///
+    /// A lease out of its range is refused by the acquire.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+    /// # use std::time::Duration;
+    /// # let client = fencelock::Client::connect("memory:").await?;
+    /// let lock = client.lock("short")?.lease(Duration::from_millis(200));
+    /// let guard = lock.acquire().await?;
+    /// assert!(guard.remaining() <= Duration::from_millis(200));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Lock {
+        self.lease = Some(lease);
+        self
+    }
+
+    /// Puts a ceiling over the renewal: a hold ends so long after its grant, although its holder
+    /// lives. Guards against a holder that hangs.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+    /// # use std::time::Duration;
+    /// # use fencelock::LossReason;
+    /// # let client = fencelock::Client::connect("memory:").await?;
+    /// let lock = client.lock("bounded")?.max_hold(Duration::from_millis(150));
+    /// let guard = lock.acquire().await?;
+    /// assert_eq!(guard.lost().await, LossReason::Ended);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn max_hold(mut self, ceiling: Duration) -> Lock {
+        self.max_hold = Some(ceiling);
+        self
+    }
+
+    /// Acquires for an explicit owner: whoever shows the same id re-enters, from whichever task,
+    /// process or language. Parallel branches of one owner do not exclude each other.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+    /// # use fencelock::{Client, OwnerId};
+    /// # let here = Client::connect("memory:owners").await?;
+    /// # let there = Client::connect("memory:owners").await?;
+    /// let owner = OwnerId::new("trace-8f3a")?;
+    /// let first = here.lock("order/9")?.owner(owner.clone()).acquire().await?;
+    /// let second = there.lock("order/9")?.owner(owner).try_acquire().await?;
+    /// assert_eq!(first.token(), second.token());
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn owner(mut self, owner: OwnerId) -> Lock {
+        self.identity = Identity::Explicit(owner);
+        self
+    }
+
+    /// Makes every acquisition its own owner: acquiring again waits, also in the same task.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+    /// # let client = fencelock::Client::connect("memory:").await?;
+    /// let lock = client.lock("once")?.non_reentrant();
+    /// let guard = lock.acquire().await?;
+    /// assert!(lock.try_acquire().await.is_err());
+    /// # drop(guard); Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn non_reentrant(mut self) -> Lock {
+        self.identity = Identity::Fresh;
+        self
+    }
+
+    /// Acquires the lock, waiting as long as it takes, first come, first served. An outage of the
+    /// store is waited out.
+    ///
+    /// # Errors
+    /// `Misconfigured`, `InvalidArgument`, `Unsupported`, `Closed`; never `Unavailable`.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up the place in the queue; a grant that arrived meanwhile is
+    /// given back.
+    pub async fn acquire(&self) -> Result<Guard> {
+        self.start(Limit::Forever)?.guard().await
+    }
+
+    /// Acquires the lock if it is free, without waiting for others.
+    ///
+    /// # Errors
+    /// `Contended` when another holds it or waits for it; `Unavailable` when the store did not
+    /// answer within the request timeout; and those of [`Lock::acquire`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves no hold behind.
+    pub async fn try_acquire(&self) -> Result<Guard> {
+        self.start(Limit::Try)?.guard().await
+    }
+
+    /// Acquires the lock, waiting for at most `limit`.
+    ///
+    /// # Errors
+    /// `TimedOut` when others held it all the while, `Unavailable` when the store could not be
+    /// asked; and those of [`Lock::acquire`].
+    ///
+    /// # Cancel safety
+    /// As [`Lock::acquire`].
+    pub async fn acquire_timeout(&self, limit: Duration) -> Result<Guard> {
+        self.start(Limit::For(limit))?.guard().await
+    }
+
+    /// Whether anybody holds the lock, by the store's word at the time of asking. Good for
+    /// display, never for a decision: it may change before the answer arrives.
+    ///
+    /// # Errors
+    /// `Unavailable`, `Misconfigured`, `Closed`.
+    ///
+    /// # Cancel safety
+    /// Safe to drop.
+    pub async fn is_locked(&self) -> Result<bool> {
+        Ok(inspected(self.start_inspect()?.await.0)?.is_some_and(|info| !info.holds.is_empty()))
+    }
+
+    /// How many holds the present owner (task or thread, or the explicit owner in this client) has
+    /// on the lock; 0 with [`Lock::non_reentrant`]. Asks the store nothing.
+    pub fn hold_count(&self) -> usize {
+        let owner = match &self.identity {
+            Identity::Ambient => Owner::Local(crate::owner::ambient()),
+            Identity::Explicit(owner) => Owner::Explicit(owner.clone()),
+            Identity::Fresh => return 0,
+        };
+        self.inner.count(&owner)
+    }
+
+    pub(crate) fn start(&self, limit: Limit) -> Result<Started> {
+        self.start_ask(limit, None)
+    }
+
+    pub(crate) fn start_attach(&self, token: Token) -> Result<Started> {
+        self.start_ask(Limit::Try, Some(token))
+    }
+
+    pub(crate) fn start_inspect(&self) -> Result<Wait> {
+        let name = &self.inner.name;
+        Shared::start(self.inner.shared(), |core, now, cell| core.engine.inspect(now, name, cell))
+    }
+
+    fn start_ask(&self, limit: Limit, attach: Option<Token>) -> Result<Started> {
+        let owner = self.identity.owner();
+        let explicit = match &owner {
+            Owner::Explicit(owner) => Some(owner.clone()),
+            Owner::Local(_) => None,
+        };
+        let (lease, max_hold) = (self.lease, self.max_hold);
+        let cell = Cell::default();
+        let shared = self.inner.shared();
+        let handle = cell.clone();
+        let (acquired, flush) = shared.with_unflushed(|core, now| {
+            let patience = match limit {
+                Limit::Try => Patience::Try,
+                Limit::For(span) => Patience::Until(now + span),
+                Limit::Forever => Patience::Forever,
+            };
+            let ask = Ask { owner, mode: Mode::Exclusive, lease, max_hold, patience, attach };
+            let acquired = core.engine.acquire(now, self.inner.key, ask, handle)?;
+            if let Acquired::Granted(grant) = &acquired {
+                core.counts.granted(grant);
+            }
+            Ok((acquired, now))
+        })?;
+        // Sends a hold's end that the engine noticed on the way.
+        let acquired = acquired.inspect_err(|_| {
+            if flush {
+                shared.flush();
+            }
+        });
+        Ok(match acquired? {
+            (Acquired::Granted(grant), now) => {
+                if flush {
+                    shared.flush();
+                }
+                Started::Granted(Guard::new(self.inner.clone(), cell, explicit, grant, now))
+            }
+            (Acquired::Pending(call), _) => Started::Pending {
+                wait: Wait::acquire(shared.clone(), cell, call, flush),
+                lock: self.inner.clone(),
+                owner: explicit,
+            },
+        })
+    }
+}
+
+impl std::fmt::Debug for Lock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lock").field("name", &self.name()).finish_non_exhaustive()
+    }
+}
+
+/// How long an acquire waits, before the clock is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Limit {
+    Try,
+    For(Duration),
+    Forever,
+}
+
+/// The engine's key of a lock, given back when the last user is gone.
+pub(crate) struct LockRef {
+    pub(crate) handle: Arc<Handle>,
+    pub(crate) name: Name,
+    key: LockKey,
+}
+
+impl LockRef {
+    pub(crate) fn new(handle: Arc<Handle>, name: Name) -> Result<LockRef> {
+        let key = handle.shared.with(|core, _| core.engine.lock(&name))?;
+        Ok(LockRef { handle, name, key })
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.handle.shared
+    }
+
+    fn count(&self, owner: &Owner) -> usize {
+        let count = self.shared().with(|core, now| match owner {
+            Owner::Local(owner) => core.engine.count(now, self.key, *owner),
+            Owner::Explicit(owner) => {
+                let holds = core.roster.holds(&self.name, owner).iter();
+                holds.filter(|hold| core.engine.remaining(now, **hold).is_some()).count()
+            }
+        });
+        // A forked child holds nothing.
+        count.unwrap_or(0)
+    }
+}
+
+impl Drop for LockRef {
+    fn drop(&mut self) {
+        // In a forked child there is nothing to give back.
+        let _ = self.handle.shared.with(|core, _| core.engine.forget(self.key));
+    }
+}

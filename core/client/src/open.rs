@@ -1,0 +1,140 @@
+//! Opening the store that a URL names. The only place that knows the backends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fencelock_engine::transport::{Capabilities, Transport};
+use tokio::runtime::Handle;
+
+use crate::shared::Shared;
+use crate::url::{ClientOptions, Kind, StoreUrl};
+use crate::{Error, ErrorKind, Result};
+
+/// Options that only one store has.
+#[derive(Clone, Default)]
+pub(crate) struct StoreOptions {
+    pub(crate) key_prefix: Option<String>,
+    #[cfg(feature = "redis")]
+    pub(crate) credentials: Option<Arc<dyn fencelock_redis::Credentials>>,
+    #[cfg(feature = "redis")]
+    pub(crate) redis: Option<fencelock_redis::Options>,
+}
+
+impl StoreOptions {
+    /// The store's URL, unless the options are given as such.
+    pub(crate) fn url(&self, text: &str) -> Result<(StoreUrl, ClientOptions)> {
+        #[cfg(feature = "redis")]
+        if self.redis.is_some() {
+            let url = StoreUrl { kind: Kind::Redis, text: "redis://".to_owned() };
+            return Ok((url, ClientOptions::default()));
+        }
+        StoreUrl::split(text)
+    }
+}
+
+/// A store that can be opened.
+pub(crate) enum Store {
+    #[cfg(feature = "memory")]
+    Memory(fencelock_memory::Options),
+    #[cfg(feature = "sqlite")]
+    Sqlite(fencelock_sqlite::Options),
+    #[cfg(feature = "redis")]
+    Redis(Box<fencelock_redis::Options>),
+}
+
+impl Store {
+    /// Reads the URL's own options.
+    pub(crate) fn new(
+        url: &StoreUrl,
+        options: StoreOptions,
+        connect_timeout: Duration,
+    ) -> Result<Store> {
+        #[cfg(feature = "redis")]
+        let only_redis = options.key_prefix.is_some() || options.credentials.is_some();
+        #[cfg(not(feature = "redis"))]
+        let only_redis = options.key_prefix.is_some();
+        if only_redis && url.kind != Kind::Redis {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("key_prefix and credentials belong to Redis, not to {url}"),
+            ));
+        }
+        match url.kind {
+            #[cfg(feature = "memory")]
+            Kind::Memory => Ok(Store::Memory(fencelock_memory::Options::from_url(&url.text)?)),
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite => Ok(Store::Sqlite(fencelock_sqlite::Options::from_url(&url.text)?)),
+            #[cfg(feature = "redis")]
+            Kind::Redis => {
+                let mut redis = match options.redis {
+                    Some(redis) => redis,
+                    None => fencelock_redis::Options::from_url(&url.text)?,
+                };
+                if let Some(prefix) = options.key_prefix {
+                    redis.prefix = prefix;
+                }
+                if let Some(credentials) = options.credentials {
+                    redis.credentials = Some(credentials);
+                }
+                redis.connect_timeout = redis.connect_timeout.min(connect_timeout);
+                redis.check()?;
+                Ok(Store::Redis(Box::new(redis)))
+            }
+            #[allow(unreachable_patterns)]
+            _ => {
+                let _ = (options, connect_timeout);
+                Err(Error::new(
+                    ErrorKind::Unsupported,
+                    format!(
+                        "this build of fencelock has no {0}: turn its feature on",
+                        url.scheme()
+                    ),
+                ))
+            }
+        }
+    }
+
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        match self {
+            #[cfg(feature = "memory")]
+            Store::Memory(_) => fencelock_memory::CAPABILITIES,
+            #[cfg(feature = "sqlite")]
+            Store::Sqlite(_) => fencelock_sqlite::CAPABILITIES,
+            #[cfg(feature = "redis")]
+            Store::Redis(_) => fencelock_redis::CAPABILITIES,
+        }
+    }
+
+    /// Whether its connection is driven by a runtime.
+    pub(crate) fn needs_runtime(&self) -> bool {
+        match self {
+            #[cfg(feature = "memory")]
+            Store::Memory(_) => false,
+            #[cfg(feature = "sqlite")]
+            Store::Sqlite(_) => false,
+            #[cfg(feature = "redis")]
+            Store::Redis(_) => true,
+        }
+    }
+
+    /// Opens it for a client. `runtime` is there for a store that needs one.
+    pub(crate) fn open(self, shared: &Arc<Shared>, runtime: Option<&Handle>) -> Result<()> {
+        let (id, sink) = (shared.id.clone(), shared.sink());
+        let transport: Arc<dyn Transport> = match self {
+            #[cfg(feature = "memory")]
+            Store::Memory(options) => fencelock_memory::open(options, id, sink)?,
+            #[cfg(feature = "sqlite")]
+            Store::Sqlite(options) => fencelock_sqlite::open(options, id, sink)?,
+            #[cfg(feature = "redis")]
+            Store::Redis(options) => {
+                let Some(runtime) = runtime else {
+                    return Err(crate::connect::no_runtime());
+                };
+                fencelock_redis::open(*options, id, sink, runtime)?
+            }
+        };
+        let _ = runtime;
+        shared.connect(transport);
+        Ok(())
+    }
+}

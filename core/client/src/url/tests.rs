@@ -1,0 +1,68 @@
+use super::*;
+
+#[test]
+fn client_options_are_taken_out_and_the_stores_own_are_left() {
+    let (url, options) = StoreUrl::split(
+        "redis://h:1/2?prefix=x:&lease=10s&claim=1500ms&label=caf%C3%A9%201&request_timeout=1m",
+    )
+    .unwrap();
+    assert_eq!(url.text, "redis://h:1/2?prefix=x:");
+    assert_eq!(options.lease, Some(Duration::from_secs(10)));
+    assert_eq!(options.claim, Some(Duration::from_millis(1500)));
+    assert_eq!(options.request_timeout, Some(Duration::from_secs(60)));
+    assert_eq!(options.connect_timeout, None);
+    assert_eq!(options.label.as_deref(), Some("café 1"));
+}
+
+#[test]
+fn a_sqlite_path_is_left_as_it_is() {
+    for text in ["sqlite:locks.db", "sqlite:../a b/locks.db", "sqlite:///var/lib/locks.db"] {
+        let (url, options) = StoreUrl::split(text).unwrap();
+        assert_eq!((url.kind, url.text.as_str()), (Kind::Sqlite, text));
+        assert_eq!(options, ClientOptions::default());
+    }
+    let (url, _) = StoreUrl::split("sqlite:locks.db?lease=1s").unwrap();
+    assert_eq!(url.text, "sqlite:locks.db");
+}
+
+#[test]
+fn unknown_and_planned_schemes_differ() {
+    for text in ["", "locks.db", "etcd://h", "Redis://h", "redis2://h"] {
+        assert_eq!(StoreUrl::parse(text).unwrap_err().kind(), ErrorKind::InvalidArgument, "{text}");
+    }
+    let error = StoreUrl::parse("etcd://h").unwrap_err();
+    for scheme in ["memory:", "sqlite:", "redis://", "rediss://", "redis+unix://"] {
+        assert!(error.message().contains(scheme), "{error}");
+    }
+    for scheme in PLANNED {
+        let error = StoreUrl::parse(&format!("{scheme}://h")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{scheme}");
+    }
+}
+
+#[test]
+fn bad_options_are_refused() {
+    for query in ["lease=10", "lease=", "lease=fast", "claim=-1s", "label=%4", "label=%ff"] {
+        let error = StoreUrl::parse(&format!("memory:?{query}")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{query}");
+    }
+}
+
+#[test]
+fn secrets_are_never_shown() {
+    for text in [
+        "redis://user:sesame@h:1",
+        "redis://:ses@me@h",
+        "redis+unix:///run/redis.sock?user=u&pass=sesame",
+        "sesame://x",
+        "rediss://h/sesame-is-no-password?x=sesame",
+    ] {
+        let shown = match StoreUrl::parse(text) {
+            Ok(url) => format!("{url} {url:?}"),
+            Err(error) => error.to_string(),
+        };
+        let scheme_only = text.starts_with("sesame");
+        assert!(scheme_only || !shown.contains("=sesame"), "{shown}");
+        assert!(!shown.contains(":sesame@") && !shown.contains("ses@"), "{shown}");
+    }
+}

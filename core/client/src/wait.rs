@@ -1,0 +1,102 @@
+//! A call that waits for its completion.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use fencelock_engine::{CallKey, Name, Outcome, Time};
+
+use crate::cell::Cell;
+use crate::shared::Shared;
+
+/// A call that waits for its completion. Dropping one that waits for a grant cancels it, and a
+/// grant that arrived meanwhile is given back.
+#[must_use]
+pub(crate) struct Wait {
+    shared: Arc<Shared>,
+    cell: Cell,
+    /// The acquire to be cancelled, while it is not finished.
+    call: Option<CallKey>,
+    /// What was enqueued has not been sent yet.
+    unsent: bool,
+}
+
+impl Wait {
+    pub(crate) fn acquire(shared: Arc<Shared>, cell: Cell, call: CallKey, unsent: bool) -> Wait {
+        Wait { shared, cell, call: Some(call), unsent }
+    }
+
+    pub(crate) fn call(shared: Arc<Shared>, cell: Cell, unsent: bool) -> Wait {
+        Wait { shared, cell, call: None, unsent }
+    }
+
+    /// Sends what the call enqueued; the first poll does it too.
+    pub(crate) fn send(&mut self) {
+        if std::mem::take(&mut self.unsent) {
+            self.shared.flush();
+        }
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.cell.is_ready()
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(crate) fn cell(&self) -> &Cell {
+        &self.cell
+    }
+
+    pub(crate) fn key(&self) -> Option<CallKey> {
+        self.call
+    }
+
+    /// The cell of a finished wait, for the guard.
+    pub(crate) fn into_cell(self) -> Cell {
+        self.cell.clone()
+    }
+
+    /// Waits for a grant within a span that names the lock.
+    pub(crate) async fn watched(&mut self, lock: &Name) -> (Outcome, Time) {
+        use tracing::Instrument as _;
+        let span = tracing::debug_span!("acquire", lock = %lock);
+        async {
+            let ended = (&mut *self).await;
+            match &ended.0 {
+                Outcome::Granted(grant) => {
+                    tracing::debug!(token = grant.token.get(), "granted");
+                }
+                Outcome::Failed(error) => tracing::debug!(%error, "not granted"),
+                _ => {}
+            }
+            ended
+        }
+        .instrument(span)
+        .await
+    }
+}
+
+impl Future for Wait {
+    type Output = (Outcome, Time);
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<(Outcome, Time)> {
+        self.send();
+        let ended = self.cell.poll_outcome(cx.waker());
+        if ended.is_ready() {
+            self.call = None;
+        }
+        ended
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        if let Some(call) = self.call.take() {
+            self.shared.cancel(call, &self.cell);
+        } else {
+            self.send();
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The one behaviour suite, run against every store.
+
+mod suite;
+
+use suite::World;
+
+/// Makes a test of each case for each store: an async case of `async fn case(&World)`.
+macro_rules! on_every_store {
+    ($($module:ident { $($case:ident,)* })*) => {
+        mod memory { $($(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() { crate::suite::$module::$case(&crate::World::memory()).await }
+        )*)* }
+        mod sqlite { $($(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() { crate::suite::$module::$case(&crate::World::sqlite()).await }
+        )*)* }
+        mod redis { $($(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                if let Some(world) = crate::World::redis() {
+                    crate::suite::$module::$case(&world).await
+                }
+            }
+        )*)* }
+    };
+}
+
+on_every_store! {
+    exclusion {
+        p01_one_holder_at_a_time,
+        p02_tokens_rise_over_local_hand_offs_and_clients,
+        p02_tokens_rise_over_expiry,
+        p03_the_end_of_a_lost_guard_does_not_touch_its_successor,
+    }
+    reentry {
+        p05_the_same_task_re_enters_and_each_hold_counts,
+        p05_another_task_does_not_re_enter,
+        p05_re_entry_on_an_ended_hold_is_a_new_grant,
+        p05_non_reentrant_excludes_its_own_task,
+        p05_a_shorter_inner_lease_does_not_cut_the_outer_one,
+    }
+    owners {
+        p06_an_explicit_owner_re_enters_from_another_client,
+        p06_another_owner_is_kept_out,
+        p06_a_ticket_joins_the_hold,
+        p06_a_ticket_of_a_hold_that_is_over_is_refused,
+        p06_only_an_explicit_owner_has_a_ticket,
+        p06_a_guard_may_be_released_by_another_task,
+    }
+    leases {
+        p07_a_hold_is_renewed_until_released,
+        p07_an_explicit_lease_ends_on_time,
+        p07_max_hold_is_a_ceiling,
+        p07_extend_lengthens_and_never_shortens,
+        p07_many_holds_are_renewed_together,
+        p08_a_lost_hold_says_so_everywhere,
+        p08_broken_holds_are_told,
+        p08_extend_of_a_lost_hold_fails,
+    }
+    waiting {
+        p09_try_does_not_wait,
+        p09_a_bounded_wait_times_out_or_succeeds,
+        p09_an_unbounded_wait_is_served_on_release,
+        p09_two_hundred_waiters_of_one_client_are_served_in_order,
+        p09_clients_are_served_in_order,
+        p09_contended_tries_of_many_threads_never_hang,
+        p10_the_holder_is_told_that_it_is_wanted,
+        p10_local_waiters_do_not_starve_another_client,
+    }
+    ending {
+        p11_a_dropped_wait_leaves_nothing_behind,
+        p11_waits_dropped_at_any_point_leave_the_lock_free,
+        p11_a_dropped_guard_is_released,
+        p11_close_tells_holds_cancels_waits_and_frees_the_lock,
+        p11_dropping_every_handle_closes,
+        p12_a_released_predecessor_is_not_abandoned,
+        p12_a_crashed_predecessor_is_told,
+    }
+    admin {
+        p14_kinds_of_errors,
+        odd_names_are_names_of_their_own,
+        inspect_shows_holder_token_and_waiters_in_order,
+        list_finds_by_prefix,
+        is_locked_follows_the_holder,
+        ping_tells_the_stores_time,
+        metrics_count_what_happened,
+        one_client_serves_many_tasks_on_many_locks,
+    }
+}
+
+/// The same for blocking cases.
+macro_rules! blocking_on_every_store {
+    ($($case:ident,)*) => {
+        mod blocking_memory { $(
+            #[test]
+            fn $case() { crate::suite::blocking::$case(&crate::World::memory()) }
+        )* }
+        mod blocking_sqlite { $(
+            #[test]
+            fn $case() { crate::suite::blocking::$case(&crate::World::sqlite()) }
+        )* }
+        mod blocking_redis { $(
+            #[test]
+            fn $case() {
+                if let Some(world) = crate::World::redis() {
+                    crate::suite::blocking::$case(&world)
+                }
+            }
+        )* }
+    };
+}
+
+blocking_on_every_store! {
+    p01_threads_exclude_each_other,
+    p02_tokens_rise_over_threads,
+    p05_a_thread_re_enters,
+    p06_a_guard_may_be_released_by_another_thread,
+    p06_blocking_and_async_share_an_explicit_owner,
+    p07_a_hold_is_renewed_while_its_thread_is_away,
+    p08_lost_is_told_to_a_callback,
+    p09_try_and_bounded_waits,
+    p09_a_parked_waiter_is_served_by_another_client,
+    p09_callers_come_and_go_and_nobody_is_forgotten,
+    p11_a_wait_is_cancelled_from_another_thread,
+    p11_a_dropped_guard_frees_the_lock_without_another_call,
+    p11_close_ends_waits,
+    works_inside_a_runtime,
+}

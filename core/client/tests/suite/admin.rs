@@ -1,0 +1,171 @@
+//! Errors, names, inspection, metrics.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fencelock::{ErrorKind, OwnerId};
+
+use super::{LIMIT, World, queued, soon};
+
+pub async fn p14_kinds_of_errors(world: &World) {
+    let client = world.client().await;
+    for name in [String::new(), "a\0b".to_owned(), "x".repeat(513)] {
+        assert_eq!(client.lock(name).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    }
+    let lock = client.lock("errors").unwrap();
+    for lease in [Duration::ZERO, Duration::from_millis(99), Duration::from_secs(8 * 24 * 3600)] {
+        let error = lock.clone().lease(lease).acquire().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{lease:?}");
+    }
+    assert!(OwnerId::new("").is_err());
+    let label = world.builder().label("x".repeat(200)).connect().await.unwrap_err();
+    assert_eq!(label.kind(), ErrorKind::InvalidArgument);
+    let lease = world.builder().lease(Duration::from_millis(1)).connect().await.unwrap_err();
+    assert_eq!(lease.kind(), ErrorKind::InvalidArgument);
+}
+
+pub async fn odd_names_are_names_of_their_own(world: &World) {
+    let client = world.client().await;
+    let long = "é".repeat(256);
+    let names = [
+        "a", "A", " a", "a ", "a:b", "a/b", "a//b", "{a}", "}a", "{}", "{", "a%7Bb", "a%b", "%",
+        "*", "?", "[a]", "a\nb", "'", "\"", ";--", "ä", "a\u{308}", "鎖", "🔒", "fl:{a}", "q:a",
+        &long,
+    ];
+    let mut guards = Vec::new();
+    for name in names {
+        let guard = client.lock(name).unwrap().try_acquire().await.unwrap();
+        assert_eq!(guard.name(), name);
+        guards.push(guard);
+    }
+    let mut listed: Vec<_> =
+        client.list("", 1000).await.unwrap().iter().map(|n| n.as_str().to_owned()).collect();
+    listed.sort();
+    let mut expected: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+    expected.sort();
+    assert_eq!(listed, expected);
+    for name in names {
+        let info = client.inspect(name).await.unwrap().unwrap();
+        assert_eq!((info.name.as_str(), info.holds.len()), (name, 1));
+    }
+    for guard in guards {
+        guard.release().await.unwrap();
+    }
+}
+
+pub async fn inspect_shows_holder_token_and_waiters_in_order(world: &World) {
+    let client = world.client().await;
+    assert!(client.inspect("seen").await.unwrap().is_none_or(|info| info.holds.is_empty()));
+    let guard = client.lock("seen").unwrap().acquire().await.unwrap();
+    let mut waiters = Vec::new();
+    let mut ids = Vec::new();
+    for index in 0..3 {
+        let waiter = world.builder().label(format!("w{index}")).connect().await.unwrap();
+        ids.push(waiter.id().to_owned());
+        let lock = waiter.lock("seen").unwrap();
+        waiters.push(tokio::spawn(async move { lock.acquire().await.map(drop) }));
+        queued(&client, "seen", index + 1).await;
+    }
+    let info = client.inspect("seen").await.unwrap().unwrap();
+    assert_eq!(info.token, guard.token().get());
+    assert!(info.last_token >= info.token);
+    assert_eq!(info.holds.len(), 1);
+    assert_eq!((&*info.holds[0].client, &*info.holds[0].label), (client.id(), "suite"));
+    assert!(info.holds[0].expires_in <= Duration::from_secs(30));
+    let shown: Vec<_> = info.waiters.iter().map(|waiter| waiter.client.clone()).collect();
+    assert_eq!(shown, ids);
+    assert_eq!(info.waiters[2].label, "w2");
+    guard.release().await.unwrap();
+    for waiter in waiters {
+        soon("a waiter", waiter).await.unwrap().unwrap();
+    }
+}
+
+pub async fn list_finds_by_prefix(world: &World) {
+    let client = world.client().await;
+    let mut guards = Vec::new();
+    for name in ["shop/a", "shop/b", "shop*", "other"] {
+        guards.push(client.lock(name).unwrap().acquire().await.unwrap());
+    }
+    let names = |prefix: &'static str, limit| {
+        let client = client.clone();
+        async move {
+            let mut names: Vec<_> = client
+                .list(prefix, limit)
+                .await
+                .unwrap()
+                .iter()
+                .map(|name| name.as_str().to_owned())
+                .collect();
+            names.sort();
+            names
+        }
+    };
+    assert_eq!(names("shop/", 10).await, ["shop/a", "shop/b"]);
+    assert_eq!(names("shop*", 10).await, ["shop*"], "a prefix is no pattern");
+    assert_eq!(names("none", 10).await, [""; 0]);
+    assert_eq!(names("", 2).await.len(), 2);
+}
+
+pub async fn is_locked_follows_the_holder(world: &World) {
+    let (client, other) = (world.client().await, world.client().await);
+    let lock = client.lock("followed").unwrap();
+    assert!(!lock.is_locked().await.unwrap());
+    let guard = other.lock("followed").unwrap().acquire().await.unwrap();
+    assert!(lock.is_locked().await.unwrap());
+    guard.release().await.unwrap();
+    assert!(!lock.is_locked().await.unwrap());
+}
+
+pub async fn ping_tells_the_stores_time(world: &World) {
+    let client = world.client().await;
+    let store = client.ping().await.unwrap();
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    if client.capabilities().processes && client.capabilities().store == "redis" {
+        assert!(store.abs_diff(wall) < LIMIT, "{store:?} {wall:?}");
+    }
+    assert!(client.ping().await.unwrap() >= store);
+}
+
+pub async fn metrics_count_what_happened(world: &World) {
+    let client = world.client().await;
+    let lock = client.lock("counted").unwrap();
+    let outer = lock.acquire().await.unwrap();
+    lock.acquire().await.unwrap().release().await.unwrap();
+    outer.release().await.unwrap();
+    let metrics = client.metrics();
+    assert_eq!((metrics.grants(), metrics.grants_reentry()), (2, 1));
+    assert_eq!((metrics.waits.count(), metrics.holds.count()), (1, 2));
+    assert_eq!((metrics.losses(), metrics.waiting), (0, 0));
+    let text = metrics.to_prometheus();
+    for line in [
+        "fencelock_grants_total{how=\"reentry\"} 1",
+        "fencelock_hold_seconds_bucket{le=\"+Inf\"} 2",
+        "fencelock_hold_seconds_count 2",
+        "fencelock_waiting 0",
+        "# TYPE fencelock_wait_seconds histogram",
+    ] {
+        assert!(text.lines().any(|other| other == line), "{line} is not in\n{text}");
+    }
+}
+
+pub async fn one_client_serves_many_tasks_on_many_locks(world: &World) {
+    let client = world.client().await;
+    let mut tasks = Vec::new();
+    for index in 0..32 {
+        let lock = client.lock(format!("key/{}", index % 8)).unwrap();
+        tasks.push(tokio::spawn(async move {
+            for _ in 0..10 {
+                let guard = lock.acquire_timeout(LIMIT).await.unwrap();
+                assert!(guard.is_valid());
+                if index % 3 == 0 {
+                    guard.release().await.unwrap();
+                }
+            }
+        }));
+    }
+    for task in tasks {
+        soon("a worker", task).await.unwrap();
+    }
+    assert_eq!(client.metrics().grants(), 320);
+    assert_eq!(client.metrics().losses(), 0);
+}

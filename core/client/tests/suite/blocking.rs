@@ -1,0 +1,238 @@
+//! The blocking API.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use fencelock::{Abandoned, CancelToken, ErrorKind, LossReason, OwnerId};
+use fencelock_testkit::eventually;
+
+use super::{LIMIT, World};
+
+pub fn p01_threads_exclude_each_other(world: &World) {
+    let inside = AtomicU32::new(0);
+    let done = AtomicU32::new(0);
+    let clients = [world.blocking(), world.blocking()];
+    thread::scope(|scope| {
+        for client in &clients {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let lock = client.lock("one").unwrap();
+                    for _ in 0..10 {
+                        let guard = lock.acquire_timeout(LIMIT).unwrap();
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two holders");
+                        thread::yield_now();
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        done.fetch_add(1, Ordering::SeqCst);
+                        guard.release().unwrap();
+                    }
+                });
+            }
+        }
+    });
+    assert_eq!(done.load(Ordering::SeqCst), 80);
+}
+
+pub fn p02_tokens_rise_over_threads(world: &World) {
+    let client = world.blocking();
+    let tokens = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                let lock = client.lock("tokens").unwrap();
+                for _ in 0..20 {
+                    let guard = lock.acquire().unwrap();
+                    tokens.lock().unwrap().push(guard.token());
+                    drop(guard);
+                }
+            });
+        }
+    });
+    let tokens = tokens.into_inner().unwrap();
+    assert_eq!(tokens.len(), 320);
+    assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
+}
+
+pub fn p05_a_thread_re_enters(world: &World) {
+    let client = world.blocking();
+    let lock = client.lock("nested").unwrap();
+    let outer = lock.acquire().unwrap();
+    let inner = lock.try_acquire().unwrap();
+    assert!(inner.is_reentry());
+    assert_eq!((inner.token(), lock.hold_count()), (outer.token(), 2));
+    let other = lock.clone();
+    let refused = thread::spawn(move || other.try_acquire().map(drop).unwrap_err().kind());
+    assert_eq!(refused.join().unwrap(), ErrorKind::Contended);
+    outer.release().unwrap();
+    inner.release().unwrap();
+    assert_eq!(lock.hold_count(), 0);
+}
+
+pub fn p06_a_guard_may_be_released_by_another_thread(world: &World) {
+    let client = world.blocking();
+    let lock = client.lock("sent").unwrap();
+    let guard = lock.acquire().unwrap();
+    thread::spawn(move || guard.release().unwrap()).join().unwrap();
+    let other = lock.clone();
+    thread::spawn(move || other.try_acquire().unwrap().release().unwrap()).join().unwrap();
+}
+
+pub fn p06_blocking_and_async_share_an_explicit_owner(world: &World) {
+    let client = world.blocking();
+    if !client.capabilities().owners {
+        eprintln!("left out: {} has no owners", client.capabilities().store);
+        return;
+    }
+    let owner = OwnerId::new("both").unwrap();
+    let guard = client.lock("both").unwrap().owner(owner.clone()).acquire().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let other = world.client().await;
+        let joined = other.attach(guard.ticket().unwrap()).await.unwrap();
+        assert_eq!(joined.token(), guard.token());
+        joined.release().await.unwrap();
+        other.close().await;
+    });
+    let joined = world.blocking().attach(guard.ticket().unwrap()).unwrap();
+    guard.release().unwrap();
+    joined.release().unwrap();
+}
+
+pub fn p07_a_hold_is_renewed_while_its_thread_is_away(world: &World) {
+    let client = world.quick().connect_blocking().unwrap();
+    let guard = client.lock("kept").unwrap().acquire().unwrap();
+    eventually("renewals", || (client.metrics().renewals >= 5).then_some(()));
+    assert!(guard.is_valid());
+    guard.release().unwrap();
+}
+
+pub fn p08_lost_is_told_to_a_callback(world: &World) {
+    let client = world.blocking();
+    let lock = client.lock("lost").unwrap().lease(Duration::from_millis(200));
+    let guard = lock.acquire().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    guard.on_lost(move |reason| tell.send(reason).unwrap());
+    assert_eq!(told.recv_timeout(LIMIT).unwrap(), LossReason::Ended);
+    assert_eq!(guard.check().unwrap_err().kind(), ErrorKind::Lost);
+    assert_eq!(guard.release().unwrap_err().kind(), ErrorKind::Lost);
+}
+
+pub fn p09_try_and_bounded_waits(world: &World) {
+    let (holder, client) = (world.blocking(), world.blocking());
+    let guard = holder.lock("bounded").unwrap().acquire().unwrap();
+    let lock = client.lock("bounded").unwrap();
+    assert_eq!(lock.try_acquire().unwrap_err().kind(), ErrorKind::Contended);
+    let error = lock.acquire_timeout(Duration::from_millis(100)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    guard.release().unwrap();
+    lock.try_acquire().unwrap().release().unwrap();
+    assert!(!lock.is_locked().unwrap());
+}
+
+pub fn p09_a_parked_waiter_is_served_by_another_client(world: &World) {
+    let (holder, client) = (world.blocking(), world.blocking());
+    let guard = holder.lock("parked").unwrap().acquire().unwrap();
+    let token = guard.token();
+    thread::scope(|scope| {
+        let waiters: Vec<_> = (0..6)
+            .map(|_| {
+                let lock = client.lock("parked").unwrap();
+                scope.spawn(move || lock.acquire().unwrap().token())
+            })
+            .collect();
+        eventually("waiters", || (client.metrics().waiting == 6).then_some(()));
+        guard.release().unwrap();
+        for waiter in waiters {
+            assert!(waiter.join().unwrap() > token);
+        }
+    });
+}
+
+/// Drivers change all the time: short calls, long waits and idle moments in many threads.
+pub fn p09_callers_come_and_go_and_nobody_is_forgotten(world: &World) {
+    let clients = [world.blocking(), world.blocking()];
+    thread::scope(|scope| {
+        for (number, client) in clients.iter().enumerate() {
+            for index in 0..6_u32 {
+                scope.spawn(move || {
+                    let lock = client.lock(format!("key{}", index % 3)).unwrap();
+                    for round in 0..15 {
+                        let guard = lock.acquire_timeout(LIMIT).unwrap();
+                        if (round + index) % 4 == 0 {
+                            thread::sleep(Duration::from_millis(3));
+                        }
+                        if (round + index) % 2 == 0 {
+                            guard.release().unwrap();
+                        } else {
+                            drop(guard);
+                        }
+                        if (round + number as u32) % 5 == 0 {
+                            thread::sleep(Duration::from_millis(4));
+                        }
+                    }
+                });
+            }
+        }
+    });
+    for client in &clients {
+        assert_eq!((client.metrics().grants(), client.metrics().losses()), (90, 0));
+    }
+}
+
+pub fn p11_a_wait_is_cancelled_from_another_thread(world: &World) {
+    let (holder, client) = (world.blocking(), world.blocking());
+    let guard = holder.lock("cancelled").unwrap().acquire().unwrap();
+    let lock = client.lock("cancelled").unwrap();
+    let cancel = CancelToken::new();
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| lock.acquire_cancellable(&cancel).map(drop));
+        eventually("the waiter", || (client.metrics().waiting == 1).then_some(()));
+        cancel.cancel();
+        assert_eq!(waiter.join().unwrap().unwrap_err().kind(), ErrorKind::Cancelled);
+    });
+    assert!(cancel.is_cancelled());
+    let error = lock.acquire_timeout_cancellable(LIMIT, &cancel).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    guard.release().unwrap();
+    // What is granted at once is not a wait.
+    lock.try_acquire().unwrap().release().unwrap();
+    assert_eq!(client.metrics().waiting, 0);
+}
+
+pub fn p11_a_dropped_guard_frees_the_lock_without_another_call(world: &World) {
+    let (client, other) = (world.blocking(), world.blocking());
+    drop(client.lock("dropped").unwrap().acquire().unwrap());
+    let next = other.lock("dropped").unwrap().acquire_timeout(LIMIT).unwrap();
+    assert_eq!(next.previous_abandoned(), Abandoned::No);
+}
+
+pub fn p11_close_ends_waits(world: &World) {
+    let (holder, client) = (world.blocking(), Arc::new(world.blocking()));
+    let guard = holder.lock("closed").unwrap().acquire().unwrap();
+    let waiter = thread::spawn({
+        let lock = client.lock("closed").unwrap();
+        move || lock.acquire().map(drop)
+    });
+    eventually("the waiter", || (client.metrics().waiting == 1).then_some(()));
+    client.close();
+    let kind = waiter.join().unwrap().unwrap_err().kind();
+    assert!(matches!(kind, ErrorKind::Closed | ErrorKind::Cancelled), "{kind}");
+    assert_eq!(client.lock("x").unwrap().acquire().unwrap_err().kind(), ErrorKind::Closed);
+    client.close();
+    guard.release().unwrap();
+}
+
+/// Not advised, but it must neither panic nor hang.
+pub fn works_inside_a_runtime(world: &World) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = world.blocking();
+        let lock = client.lock("inside").unwrap();
+        for _ in 0..3 {
+            lock.acquire().unwrap().release().unwrap();
+            drop(lock.acquire().unwrap());
+        }
+        client.close();
+    });
+}

@@ -1,0 +1,137 @@
+//! How waits, holds and clients end.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use fencelock::{Abandoned, ErrorKind, LossReason};
+
+use super::{LIMIT, Need, World, eventually, queued, soon, waiting};
+
+pub async fn p11_a_dropped_wait_leaves_nothing_behind(world: &World) {
+    let (holder, client) = (world.client().await, world.client().await);
+    let guard = holder.lock("dropped").unwrap().acquire().await.unwrap();
+    let lock = client.lock("dropped").unwrap();
+    let waiter = tokio::spawn({
+        let lock = lock.clone();
+        async move { lock.acquire().await.map(drop) }
+    });
+    queued(&holder, "dropped", 1).await;
+    waiter.abort();
+    assert!(waiter.await.unwrap_err().is_cancelled());
+    waiting(&client, 0).await;
+    queued(&holder, "dropped", 0).await;
+    guard.release().await.unwrap();
+    let third = world.client().await.lock("dropped").unwrap();
+    third.acquire_timeout(LIMIT).await.unwrap().release().await.unwrap();
+}
+
+/// The future is dropped after any number of polls, before, while and after the grant arrives.
+pub async fn p11_waits_dropped_at_any_point_leave_the_lock_free(world: &World) {
+    let (client, other) = (world.client().await, world.client().await);
+    let lock = client.lock("anywhere").unwrap().non_reentrant();
+    let other = other.lock("anywhere").unwrap();
+    for turns in 0..40 {
+        let holder = (turns % 2 == 0).then_some(&other);
+        let held = match holder {
+            Some(other) => Some(other.acquire_timeout(LIMIT).await.unwrap()),
+            None => None,
+        };
+        {
+            let mut wait = pin!(lock.acquire());
+            let mut held = held;
+            for turn in 0..turns {
+                if turn == turns / 2 {
+                    drop(held.take());
+                }
+                // A ready future must not be polled again: its guard is dropped here.
+                if wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_micros(100)).await;
+            }
+        }
+        other.acquire_timeout(LIMIT).await.unwrap().release().await.unwrap();
+    }
+    waiting(&client, 0).await;
+}
+
+pub async fn p11_a_dropped_guard_is_released(world: &World) {
+    let (client, other) = (world.client().await, world.client().await);
+    drop(client.lock("guard").unwrap().acquire().await.unwrap());
+    let other = other.lock("guard").unwrap();
+    let next = other.acquire_timeout(LIMIT).await.unwrap();
+    assert_eq!(next.previous_abandoned(), Abandoned::No);
+    assert_eq!(client.metrics().holds.count(), 1);
+}
+
+pub async fn p11_close_tells_holds_cancels_waits_and_frees_the_lock(world: &World) {
+    let (client, other) = (world.client().await, world.client().await);
+    let held = client.lock("held").unwrap().acquire().await.unwrap();
+    let foreign = other.lock("foreign").unwrap().acquire().await.unwrap();
+    let waiter = tokio::spawn({
+        let lock = client.lock("foreign").unwrap();
+        async move { lock.acquire().await.map(drop) }
+    });
+    queued(&other, "foreign", 1).await;
+    soon("the close", client.close()).await;
+    let kind = soon("the waiter", waiter).await.unwrap().unwrap_err().kind();
+    assert!(matches!(kind, ErrorKind::Closed | ErrorKind::Cancelled), "{kind}");
+    assert_eq!(soon("the loss", held.lost()).await, LossReason::Closed);
+    assert!(!held.is_valid());
+    other.lock("held").unwrap().try_acquire().await.unwrap().release().await.unwrap();
+    queued(&other, "foreign", 0).await;
+    assert_eq!(client.lock("x").unwrap().acquire().await.unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(client.ping().await.unwrap_err().kind(), ErrorKind::Closed);
+    soon("closing again", client.close()).await;
+    foreign.release().await.unwrap();
+}
+
+pub async fn p11_dropping_every_handle_closes(world: &World) {
+    let (client, other) = (world.client().await, world.client().await);
+    let guard = client.lock("handles").unwrap().acquire().await.unwrap();
+    drop(client);
+    assert!(guard.is_valid(), "the guard is a handle too");
+    drop(guard);
+    let next = other.lock("handles").unwrap().acquire_timeout(LIMIT).await.unwrap();
+    assert_eq!(next.previous_abandoned(), Abandoned::No);
+}
+
+pub async fn p12_a_released_predecessor_is_not_abandoned(world: &World) {
+    let (client, other) = (world.client().await, world.client().await);
+    client.lock("kept").unwrap().acquire().await.unwrap().release().await.unwrap();
+    let next = other.lock("kept").unwrap().acquire().await.unwrap();
+    assert_eq!(next.previous_abandoned(), Abandoned::No);
+}
+
+/// A client whose runtime is torn down is silent, as one that crashed.
+pub async fn p12_a_crashed_predecessor_is_told(world: &World) {
+    let other = world.quick_client().await;
+    if world.lacks(&other, Need::Abandoned) {
+        return;
+    }
+    let builder = world.quick();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let guard = runtime.block_on(async {
+            let client = builder.connect().await.unwrap();
+            client.lock("crashed").unwrap().acquire().await.unwrap()
+        });
+        std::mem::forget(guard);
+        runtime.shutdown_background();
+    })
+    .join()
+    .unwrap();
+    let lock = other.lock("crashed").unwrap();
+    let next = lock.acquire_timeout(LIMIT).await.unwrap();
+    assert_eq!(next.previous_abandoned(), Abandoned::Yes);
+    next.release().await.unwrap();
+    let after = lock.acquire().await.unwrap();
+    assert_eq!(after.previous_abandoned(), Abandoned::No, "told once, to one that released");
+    eventually("the end", || async { (!after.is_reentry()).then_some(()) }).await;
+}

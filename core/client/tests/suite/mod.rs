@@ -1,0 +1,144 @@
+//! The cases, and the store that each is given.
+
+pub mod admin;
+pub mod blocking;
+pub mod ending;
+pub mod exclusion;
+pub mod leases;
+pub mod owners;
+pub mod reentry;
+pub mod waiting;
+
+use std::future::Future;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use fencelock::{Builder, Client};
+use fencelock_testkit::{RedisServer, skip_servers};
+use tempfile::TempDir;
+
+/// How long anything may take on a busy machine.
+pub const LIMIT: Duration = Duration::from_secs(30);
+
+/// A store that nobody else uses.
+pub struct World {
+    url: String,
+    _folder: Option<TempDir>,
+}
+
+/// What a store may lack.
+#[allow(dead_code)]
+#[derive(Clone, Copy, Debug)]
+pub enum Need {
+    Owners,
+    Leases,
+    Abandoned,
+}
+
+impl World {
+    pub fn memory() -> World {
+        World { url: format!("memory:{}", fresh()), _folder: None }
+    }
+
+    pub fn sqlite() -> World {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("locks.db");
+        World { url: format!("sqlite:{}", path.display()), _folder: Some(folder) }
+    }
+
+    /// A key prefix of its own on a server that all cases share; `None` when servers are left out.
+    pub fn redis() -> Option<World> {
+        static SERVER: OnceLock<RedisServer> = OnceLock::new();
+        if skip_servers() {
+            return None;
+        }
+        let server = SERVER.get_or_init(|| RedisServer::start().unwrap());
+        Some(World { url: format!("{}?prefix={}:", server.url(), fresh()), _folder: None })
+    }
+
+    pub fn builder(&self) -> Builder {
+        Client::builder(&self.url)
+            .connect_timeout(LIMIT)
+            .request_timeout(Duration::from_secs(10))
+            .label("suite")
+    }
+
+    pub async fn client(&self) -> Client {
+        self.builder().connect().await.unwrap()
+    }
+
+    /// A client whose crash or silence is noticed soon.
+    pub async fn quick_client(&self) -> Client {
+        self.quick().connect().await.unwrap()
+    }
+
+    pub fn quick(&self) -> Builder {
+        self.builder().lease(Duration::from_secs(2)).claim(Duration::from_millis(900))
+    }
+
+    pub fn blocking(&self) -> fencelock::blocking::Client {
+        self.builder().connect_blocking().unwrap()
+    }
+
+    /// Whether the store lacks what a case is about; says so.
+    pub fn lacks(&self, client: &Client, need: Need) -> bool {
+        let can = client.capabilities();
+        let has = match need {
+            Need::Owners => can.owners,
+            Need::Leases => can.leases,
+            Need::Abandoned => can.abandoned,
+        };
+        if !has {
+            static LEFT_OUT: AtomicU32 = AtomicU32::new(0);
+            let count = LEFT_OUT.fetch_add(1, Ordering::Relaxed) + 1;
+            eprintln!("left out ({count}): {} has no {need:?}", can.store);
+        }
+        !has
+    }
+}
+
+fn fresh() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("t{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Looks at a condition until it holds.
+pub async fn eventually<F, T>(what: &str, mut condition: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Option<T>>,
+{
+    let start = Instant::now();
+    loop {
+        if let Some(value) = condition().await {
+            return value;
+        }
+        assert!(start.elapsed() < LIMIT, "waited in vain for: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Waits until so many acquires wait in the client.
+pub async fn waiting(client: &Client, count: u64) {
+    eventually("waiters in the client", || async {
+        (client.metrics().waiting == count).then_some(())
+    })
+    .await;
+}
+
+/// Waits until so many clients are queued at the store.
+pub async fn queued(client: &Client, name: &str, count: usize) {
+    eventually("waiters at the store", || async {
+        let info = client.inspect(name).await.unwrap();
+        (info.map_or(0, |info| info.waiters.len()) == count).then_some(())
+    })
+    .await;
+}
+
+/// Waits for a future, but not for ever.
+pub async fn soon<F: Future>(what: &str, future: F) -> F::Output {
+    match tokio::time::timeout(LIMIT, future).await {
+        Ok(value) => value,
+        Err(_) => panic!("waited in vain for: {what}"),
+    }
+}

@@ -1,0 +1,73 @@
+//! Re-entry.
+
+use std::time::Duration;
+
+use fencelock::{ErrorKind, LossReason};
+
+use super::{World, soon};
+
+pub async fn p05_the_same_task_re_enters_and_each_hold_counts(world: &World) {
+    let (client, stranger) = (world.client().await, world.client().await);
+    let lock = client.lock("nested").unwrap();
+    let stranger = stranger.lock("nested").unwrap();
+    let outer = lock.acquire().await.unwrap();
+    let inner = lock.try_acquire().await.unwrap();
+    assert!(!outer.is_reentry() && inner.is_reentry());
+    assert_eq!(outer.token(), inner.token());
+    assert_eq!(lock.hold_count(), 2);
+    // In any order.
+    outer.release().await.unwrap();
+    assert_eq!(lock.hold_count(), 1);
+    assert!(inner.is_valid());
+    assert_eq!(stranger.try_acquire().await.unwrap_err().kind(), ErrorKind::Contended);
+    inner.release().await.unwrap();
+    assert_eq!(lock.hold_count(), 0);
+    stranger.try_acquire().await.unwrap().release().await.unwrap();
+}
+
+pub async fn p05_another_task_does_not_re_enter(world: &World) {
+    let client = world.client().await;
+    let lock = client.lock("tasks").unwrap();
+    let guard = lock.acquire().await.unwrap();
+    let other = lock.clone();
+    let refused = tokio::spawn(async move {
+        assert_eq!(other.hold_count(), 0);
+        other.try_acquire().await.map(drop).unwrap_err().kind()
+    });
+    assert_eq!(refused.await.unwrap(), ErrorKind::Contended);
+    guard.release().await.unwrap();
+}
+
+pub async fn p05_re_entry_on_an_ended_hold_is_a_new_grant(world: &World) {
+    let client = world.client().await;
+    let lock = client.lock("ended").unwrap();
+    let short = lock.clone().lease(Duration::from_millis(200)).acquire().await.unwrap();
+    assert_eq!(soon("the loss", short.lost()).await, LossReason::Ended);
+    let next = lock.acquire().await.unwrap();
+    assert!(!next.is_reentry());
+    assert!(next.token() > short.token());
+    assert_eq!(lock.hold_count(), 1);
+}
+
+pub async fn p05_non_reentrant_excludes_its_own_task(world: &World) {
+    let client = world.client().await;
+    let lock = client.lock("fresh").unwrap().non_reentrant();
+    let guard = lock.acquire().await.unwrap();
+    assert_eq!(lock.try_acquire().await.unwrap_err().kind(), ErrorKind::Contended);
+    assert_eq!(lock.hold_count(), 0);
+    guard.release().await.unwrap();
+    lock.acquire().await.unwrap().release().await.unwrap();
+}
+
+pub async fn p05_a_shorter_inner_lease_does_not_cut_the_outer_one(world: &World) {
+    let (client, stranger) = (world.client().await, world.client().await);
+    let lock = client.lock("inner").unwrap();
+    let outer = lock.acquire().await.unwrap();
+    let inner = lock.clone().lease(Duration::from_millis(200)).acquire().await.unwrap();
+    assert_eq!(soon("the inner end", inner.lost()).await, LossReason::Ended);
+    assert!(outer.is_valid());
+    let stranger = stranger.lock("inner").unwrap();
+    assert_eq!(stranger.try_acquire().await.unwrap_err().kind(), ErrorKind::Contended);
+    outer.release().await.unwrap();
+    stranger.acquire_timeout(super::LIMIT).await.unwrap().release().await.unwrap();
+}

@@ -1,0 +1,69 @@
+//! Calls that wait, and holds that callers have.
+
+use std::time::Duration;
+
+use crate::engine::slab::Key;
+use crate::hold::{Ask, CallKey, HoldKey, LossReason};
+use crate::time::Time;
+
+impl CallKey {
+    pub(crate) fn key(self) -> Key {
+        Key { index: self.index, serial: self.serial }
+    }
+    pub(crate) fn of(key: Key) -> CallKey {
+        CallKey { index: key.index, serial: key.serial }
+    }
+}
+
+impl HoldKey {
+    pub(crate) fn key(self) -> Key {
+        Key { index: self.index, serial: self.serial }
+    }
+    pub(crate) fn of(key: Key) -> HoldKey {
+        HoldKey { index: key.index, serial: key.serial }
+    }
+}
+
+/// What a pending call waits for.
+#[derive(Debug)]
+pub(crate) enum Wish {
+    /// The lock, in the local queue or, for an explicit owner, by a seat of its own.
+    Acquire(Ask),
+    /// A re-entry whose longer lease must be renewed first.
+    Join(Ask),
+    /// A longer lease for a hold.
+    Extend { hold: HoldKey, lease: Duration },
+}
+
+/// A call whose completion is still to come.
+#[derive(Debug)]
+pub(crate) struct Call<C> {
+    pub call: C,
+    pub wish: Wish,
+    pub lock: u32,
+    pub seat: Option<Key>,
+    pub since: Time,
+    pub deadline: Option<Time>,
+}
+
+impl<C> Call<C> {
+    pub fn ask(&self) -> Option<&Ask> {
+        match &self.wish {
+            Wish::Acquire(ask) | Wish::Join(ask) => Some(ask),
+            Wish::Extend { .. } => None,
+        }
+    }
+}
+
+/// A caller's hold. It stays here, once lost, until its holder releases it.
+#[derive(Debug)]
+pub(crate) struct Hold<C> {
+    pub call: C,
+    pub seat: Key,
+    /// An explicit lease.
+    pub lease: Option<Duration>,
+    /// When it ends by itself; `Time::MAX` when the watchdog keeps it.
+    pub end: Time,
+    pub wanted: bool,
+    pub lost: Option<LossReason>,
+}

@@ -1,0 +1,88 @@
+//! The end of a client.
+
+use crate::engine::Engine;
+use crate::engine::seat::At;
+use crate::engine::slab::Key;
+use crate::engine::timer::Due;
+use crate::event::{Effect, Outcome};
+use crate::hold::{CallKey, LossReason};
+use crate::id::HoldId;
+use crate::time::Time;
+
+/// A close until its end.
+#[derive(Debug)]
+pub(crate) struct Closing<C> {
+    calls: Vec<C>,
+    deadline: Time,
+    over: bool,
+}
+
+impl<C: Clone> Engine<C> {
+    /// Closes: new calls fail, waits are cancelled, holds are told that they are lost and are
+    /// released at the store. Completes with [`Outcome::Closed`] when the store has confirmed it
+    /// all, or after the request timeout.
+    pub fn close(&mut self, now: Time, call: C) {
+        let now = self.at(now);
+        if let Some(closing) = &mut self.closing {
+            if closing.over {
+                self.effects.push_back(Effect::Complete(call, Outcome::Closed));
+            } else {
+                closing.calls.push(call);
+            }
+            return;
+        }
+        let deadline = now + self.options.request_timeout;
+        self.closing = Some(Closing { calls: vec![call], deadline, over: false });
+        self.timers.insert((deadline, Due::Close));
+        let error = self.closed();
+        for key in self.calls.keys() {
+            if let Some(call) = self.withdraw(now, CallKey::of(key)) {
+                self.complete(call.call, Outcome::Failed(error.clone()));
+            }
+        }
+        self.fail_queries(&error);
+        for key in self.seats.keys() {
+            let Some(seat) = self.seats.get(key) else { continue };
+            if seat.at == At::Held && seat.parting.is_none() {
+                self.lose(now, key, LossReason::Closed);
+            } else {
+                self.part(now, key, None, false);
+            }
+        }
+        self.check_closed();
+        self.settle(now);
+    }
+
+    /// Whether the client is closed and nothing of it is left at the store, or its bound passed.
+    pub fn is_closed(&self) -> bool {
+        self.closing.as_ref().is_some_and(|closing| closing.over)
+    }
+
+    pub(super) fn check_closed(&mut self) {
+        if self.seats.is_empty() {
+            self.end_close();
+        }
+    }
+
+    pub(super) fn close_expired(&mut self) {
+        self.end_close();
+    }
+
+    fn end_close(&mut self) {
+        let Some(closing) = &mut self.closing else { return };
+        closing.over = true;
+        let deadline = closing.deadline;
+        let calls = core::mem::take(&mut closing.calls);
+        self.timers.remove(&(deadline, Due::Close));
+        for call in calls {
+            self.complete(call, Outcome::Closed);
+        }
+    }
+
+    /// A seat for a hold that the store gave us and that we know nothing of, to be released.
+    pub(super) fn adopt(&mut self, lock: u32, hold: HoldId) -> Key {
+        let key = self.leaving_seat(lock, hold, 0);
+        self.arm(key);
+        key
+    }
+}

@@ -1,0 +1,380 @@
+//! One client's state machine.
+
+mod beat;
+mod call;
+mod clock;
+mod close;
+mod flight;
+mod link;
+mod local;
+mod lock;
+mod loss;
+mod query;
+mod release;
+mod reply;
+mod seat;
+mod slab;
+mod timer;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng as _, SeedableRng as _};
+
+use crate::engine::call::{Call, Hold, Wish};
+use crate::engine::flight::{Flight, Flights};
+use crate::engine::link::Link;
+use crate::engine::lock::Lock;
+use crate::engine::query::Query;
+use crate::engine::seat::Seat;
+use crate::engine::slab::{Key, Slab};
+use crate::engine::timer::{Due, Timers};
+use crate::error::{Error, ErrorKind};
+use crate::event::{Effect, Event, Outcome};
+use crate::hold::{Ask, CallKey, Grant, HoldKey, LockKey, Owner, Patience};
+use crate::id::HoldId;
+use crate::name::Name;
+use crate::options::{Options, check_lease};
+use crate::reply::RefusalKind;
+use crate::request::{Mode, Op, Request};
+use crate::time::Time;
+use crate::validity::margin;
+
+/// What an acquire gives at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Acquired {
+    /// The lock is held; no completion follows.
+    Granted(Grant),
+    /// [`Effect::Complete`] follows, with the handle that was given.
+    Pending(CallKey),
+}
+
+/// What a release gives at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It is released; no completion follows.
+    Done,
+    /// [`Effect::Complete`] follows, when a handle was given.
+    Pending,
+}
+
+/// One client's state machine. `C` is the caller's handle for completions and for what happens to
+/// a hold: a cheap clone, such as an `Arc`.
+///
+/// Each call is one mutation; afterwards drain [`Engine::poll_effect`] and look at
+/// [`Engine::next_wake`].
+#[derive(Debug)]
+pub struct Engine<C> {
+    options: Options,
+    random: ChaCha8Rng,
+    /// The latest reading that was passed in: time never goes back here.
+    now: Time,
+    locks: Slab<Lock>,
+    names: BTreeMap<Name, Key>,
+    seats: Slab<Seat<C>>,
+    holds: Slab<Hold<C>>,
+    calls: Slab<Call<C>>,
+    queries: Slab<Query<C>>,
+    flights: Flights,
+    timers: Timers,
+    /// When which seat wants to be renewed or to show that it lives.
+    beats: BTreeSet<(Time, Key)>,
+    link: Link,
+    closing: Option<close::Closing<C>>,
+    effects: VecDeque<Effect<C>>,
+}
+
+impl<C: Clone> Engine<C> {
+    /// A client that has no connection yet. `seed` must be fresh from the operating system, and
+    /// afresh after a fork: hold ids are made of it.
+    ///
+    /// # Errors
+    /// When an option is out of its range.
+    pub fn new(options: Options, seed: [u8; 32]) -> Result<Engine<C>, Error> {
+        options.check()?;
+        Ok(Engine {
+            options,
+            random: ChaCha8Rng::from_seed(seed),
+            now: Time::ZERO,
+            locks: Slab::new(),
+            names: BTreeMap::new(),
+            seats: Slab::new(),
+            holds: Slab::new(),
+            calls: Slab::new(),
+            queries: Slab::new(),
+            flights: Flights::new(),
+            timers: Timers::new(),
+            beats: BTreeSet::new(),
+            link: Link::new(),
+            closing: None,
+            effects: VecDeque::new(),
+        })
+    }
+
+    /// The key of the lock `name`, valid until as many calls of [`Engine::forget`].
+    pub fn lock(&mut self, name: &Name) -> LockKey {
+        let key = match self.names.get(name) {
+            Some(&key) => key,
+            None => {
+                let key = self.locks.insert(Lock::new(name.clone()));
+                self.names.insert(name.clone(), key);
+                key
+            }
+        };
+        if let Some(lock) = self.locks.get_mut(key) {
+            lock.pins += 1;
+        }
+        LockKey(key.index)
+    }
+
+    /// Gives back a key.
+    pub fn forget(&mut self, lock: LockKey) {
+        if let Some(entry) = self.lock_mut(lock.0) {
+            entry.pins = entry.pins.saturating_sub(1);
+        }
+        self.retire_lock(lock.0);
+    }
+
+    /// Acquires. `call` hears of the completion (if pending), and later of the hold's loss.
+    ///
+    /// # Errors
+    /// At once when the ask is invalid, or a try finds the lock taken locally, or the client is
+    /// closed, or the store needs an operator.
+    pub fn acquire(
+        &mut self,
+        now: Time,
+        lock: LockKey,
+        mut ask: Ask,
+        call: C,
+    ) -> Result<Acquired, Error> {
+        let now = self.at(now);
+        check(&ask)?;
+        if matches!(ask.patience, Patience::Until(bound) if bound <= now) {
+            ask.patience = Patience::Try;
+        }
+        if self.closing.is_some() {
+            return Err(self.closed());
+        }
+        let acquired = match ask.owner {
+            Owner::Local(owner) => self.acquire_local(now, lock.0, owner, ask, call),
+            Owner::Explicit(_) => self.acquire_explicit(now, lock.0, ask, call),
+        };
+        self.settle(now);
+        acquired
+    }
+
+    /// Ends a pending acquire; false when it has ended already (then its completion was or will
+    /// be drained, and a hold in it is the caller's to release). When true, no completion follows.
+    pub fn cancel(&mut self, now: Time, call: CallKey) -> bool {
+        let now = self.at(now);
+        let there = self.withdraw(now, call).is_some();
+        self.settle(now);
+        there
+    }
+
+    /// Sets the hold's lease from now; never shortens it. A completion follows: `Extended`, or
+    /// `Failed` with `Lost`, or with `Unavailable` when the store did not answer in time.
+    ///
+    /// # Errors
+    /// `Lost` when the hold has ended, `NotHeld` when it was released, `InvalidArgument`.
+    pub fn extend(
+        &mut self,
+        now: Time,
+        hold: HoldKey,
+        lease: Duration,
+        call: C,
+    ) -> Result<(), Error> {
+        let now = self.at(now);
+        check_lease(lease)?;
+        let seat = self.live_seat(now, hold)?;
+        let lock = self.seats.get(seat).map_or(0, |seat| seat.lock);
+        let deadline = now + self.options.request_timeout;
+        let wish = Wish::Extend { hold, lease };
+        let deadline = Some(deadline);
+        let key = self.add_call(Call { call, wish, lock, seat: Some(seat), since: now, deadline });
+        if let Some(seat) = self.seats.get_mut(seat) {
+            seat.companions.push(key);
+        }
+        self.beat_by(seat, now);
+        self.settle(now);
+        Ok(())
+    }
+
+    /// How long the hold may still be trusted; `None` when it has ended.
+    pub fn remaining(&self, now: Time, hold: HoldKey) -> Option<Duration> {
+        let now = self.now.max(now);
+        let hold = self.holds.get(hold.key())?;
+        let seat = self.seats.get(hold.seat)?;
+        let end = self.ends_at(seat);
+        if hold.lost.is_some() || end <= now { None } else { Some(end.since(now)) }
+    }
+
+    /// How many holds the local `owner` has on the lock.
+    pub fn count(&self, now: Time, lock: LockKey, owner: u64) -> usize {
+        let now = self.now.max(now);
+        let seat = self.locks.at(lock.0).and_then(|(_, lock)| lock.seat);
+        let Some(seat) = seat.and_then(|seat| self.seats.get(seat)) else { return 0 };
+        match &seat.tenant {
+            Some(tenant) if tenant.owner == Some(owner) && now < self.ends_at(seat) => {
+                tenant.holds.len()
+            }
+            _ => 0,
+        }
+    }
+
+    /// How many calls wait in this client.
+    pub fn waiting(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Takes what happened at the store's side.
+    pub fn handle(&mut self, now: Time, event: Event) {
+        let now = self.at(now);
+        match event {
+            Event::Up { now: store } => self.link_up(now, store),
+            Event::Down { reason } => self.link.down(reason),
+            Event::Misconfigured(error) => self.misconfigured(now, error),
+            Event::Reply { request, result } => self.replied(now, request, result),
+            Event::Push(push) => self.pushed(now, push),
+        }
+        self.settle(now);
+    }
+
+    /// The next thing to do; call until `None` after each of the other calls.
+    pub fn poll_effect(&mut self) -> Option<Effect<C>> {
+        self.effects.pop_front()
+    }
+
+    /// Takes a clock reading: two threads may read before they get here in the other order.
+    fn at(&mut self, now: Time) -> Time {
+        self.now = self.now.max(now);
+        self.now
+    }
+
+    /// What every call ends with: the beats that are due leave together.
+    fn settle(&mut self, now: Time) {
+        if self.link.up && self.beats.first().is_some_and(|&(at, _)| at <= now) {
+            self.send_beats(now);
+        }
+    }
+
+    fn send(&mut self, flight: Flight, op: Op) -> crate::request::RequestId {
+        let id = self.flights.push(flight);
+        self.effects.push_back(Effect::Send(Request { id, op }));
+        id
+    }
+
+    fn complete(&mut self, call: C, outcome: Outcome) {
+        self.effects.push_back(Effect::Complete(call, outcome));
+    }
+
+    fn add_call(&mut self, call: Call<C>) -> CallKey {
+        let deadline = call.deadline;
+        let key = self.calls.insert(call);
+        if let Some(at) = deadline {
+            self.timers.insert((at, Due::Call(key)));
+        }
+        CallKey::of(key)
+    }
+
+    fn remove_call(&mut self, key: CallKey) -> Option<Call<C>> {
+        let call = self.calls.remove(key.key())?;
+        if let Some(at) = call.deadline {
+            self.timers.remove(&(at, Due::Call(key.key())));
+        }
+        Some(call)
+    }
+
+    /// A fresh hold id. Its low 32 bits say where the seat is, so that a push finds it at once.
+    fn mint(&mut self, seat: Key) -> HoldId {
+        let high = u128::from(self.random.next_u64()) << 64;
+        let low = u128::from(self.random.next_u32()) << 32;
+        HoldId(high | low | u128::from(seat.index))
+    }
+
+    fn seat_of(&self, hold: HoldId) -> Option<Key> {
+        let index = (hold.0 & 0xffff_ffff) as u32;
+        self.seats.at(index).filter(|(_, seat)| seat.id == hold).map(|(key, _)| key)
+    }
+
+    fn lock_mut(&mut self, index: u32) -> Option<&mut Lock> {
+        let (key, _) = self.locks.at(index)?;
+        self.locks.get_mut(key)
+    }
+
+    fn lock_ref(&self, index: u32) -> Option<&Lock> {
+        self.locks.at(index).map(|(_, lock)| lock)
+    }
+
+    fn retire_lock(&mut self, index: u32) {
+        if let Some((key, lock)) = self.locks.at(index)
+            && lock.is_unused()
+        {
+            self.names.remove(&lock.name.clone());
+            self.locks.remove(key);
+        }
+    }
+
+    /// Why no new work is taken, if so.
+    fn refuses(&self) -> Option<Error> {
+        if self.closing.is_some() {
+            return Some(self.closed());
+        }
+        if self.link.up { None } else { self.link.misconfigured.clone() }
+    }
+
+    fn closed(&self) -> Error {
+        Error::new(ErrorKind::Closed, "the client is closed: make a new one")
+    }
+
+    fn unavailable(&self, what: &str) -> String {
+        match (&self.link.reason, self.link.up) {
+            (Some(reason), false) => format!("the store cannot be reached: {reason}"),
+            (None, false) => "the store cannot be reached yet".to_owned(),
+            _ => format!("{what} within the call's bound"),
+        }
+    }
+
+    /// A delay before the next try: doubling from 10 ms to 1 s, by half at random.
+    fn backoff(&mut self, tries: u32) -> Duration {
+        let full = (10u64 << tries.min(7)).min(1_000) * 1_000;
+        let half = full / 2;
+        Duration::from_micros(half + self.random.next_u64() % half)
+    }
+}
+
+fn check(ask: &Ask) -> Result<(), Error> {
+    if ask.mode != Mode::Exclusive {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            "shared holds and permits are not there yet: use the exclusive mode",
+        ));
+    }
+    if ask.attach.is_some() && matches!(ask.owner, Owner::Local(_)) {
+        return Err(Error::new(ErrorKind::InvalidArgument, "only an explicit owner can attach"));
+    }
+    if let Some(lease) = ask.lease {
+        check_lease(lease)?;
+    }
+    if ask.max_hold.is_some_and(|max| max.is_zero()) {
+        return Err(Error::new(ErrorKind::InvalidArgument, "max_hold must be above zero"));
+    }
+    Ok(())
+}
+
+/// When a hold that begins now ends by itself.
+fn hold_end(ask: &Ask, now: Time) -> Time {
+    let lease = ask.lease.map_or(Time::MAX, |lease| now + margin(lease));
+    let max = ask.max_hold.map_or(Time::MAX, |max| now + max);
+    lease.min(max)
+}
+
+/// The error kind that a refusal reaches a caller as.
+fn kind_of(kind: RefusalKind) -> ErrorKind {
+    match kind {
+        RefusalKind::Retry | RefusalKind::Again => ErrorKind::Unavailable,
+        RefusalKind::Misconfigured => ErrorKind::Misconfigured,
+        RefusalKind::Unsupported => ErrorKind::Unsupported,
+    }
+}

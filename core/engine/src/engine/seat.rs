@@ -1,0 +1,181 @@
+//! A client's place at the store for one lock: in the queue, or holding.
+
+use std::time::Duration;
+
+use crate::hold::{CallKey, HoldKey};
+use crate::id::{HoldId, OwnerId};
+use crate::name::Name;
+use crate::reply::Abandoned;
+use crate::request::{Release, RequestId};
+use crate::time::Time;
+
+/// What the store is known to think of a seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum At {
+    /// It knows nothing of it.
+    Nowhere,
+    /// An acquire was sent whose outcome is unknown.
+    Unclear,
+    /// It is in the queue.
+    Queued,
+    /// It holds the lock.
+    Held,
+}
+
+/// A grant that arrived as a push before the reply that said 'queued'.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Early {
+    pub token: u64,
+    pub end: u64,
+    pub abandoned: Abandoned,
+    pub others: u32,
+}
+
+/// Who holds a granted seat in this client.
+#[derive(Debug)]
+pub(crate) struct Tenant {
+    /// The local owner; `None` for an explicit one.
+    pub owner: Option<u64>,
+    /// One for each level of re-entry; never empty.
+    pub holds: Vec<HoldKey>,
+    /// The fencing token of all of them.
+    pub token: u64,
+}
+
+/// A release that goes out with the acquire that queues again.
+#[derive(Debug)]
+pub(crate) struct After<C> {
+    pub release: Release,
+    pub parting: Parting<C>,
+}
+
+/// The end of a seat's stay: what the release says, and who waits for it.
+#[derive(Debug)]
+pub(crate) struct Parting<C> {
+    pub call: Option<C>,
+    pub deadline: Time,
+    pub told: bool,
+    pub lost: bool,
+    /// How many releases were sent.
+    pub tries: u32,
+    /// The first one was sent while the hold was valid.
+    pub in_time: bool,
+}
+
+/// A client's place at the store for one lock.
+#[derive(Debug)]
+pub(crate) struct Seat<C> {
+    pub id: HoldId,
+    pub lock: u32,
+    pub name: Name,
+    pub owner: Option<OwnerId>,
+    pub at: At,
+    /// Set when the seat is to be given up.
+    pub parting: Option<Parting<C>>,
+    /// At most one request for a hold id is in flight.
+    pub flight: Option<RequestId>,
+    pub ticket: u64,
+    /// The call of an explicit owner that waits for this seat.
+    pub call: Option<CallKey>,
+    /// A release to go out with the acquire.
+    pub after: Option<After<C>>,
+
+    /// The lease of a grant by hand-off: the least that any acquire of this hold asked for.
+    pub claim_lease: Duration,
+    /// When the last request was sent that was answered 'queued'.
+    pub queued_at: Time,
+    /// The highest token reserved as of that answer: an older push does not count.
+    pub queued_last: u64,
+    pub early: Option<Early>,
+
+    /// The first token of the hold, the highest given out, and the last of the block.
+    pub token: u64,
+    pub used: u64,
+    pub end: u64,
+    pub abandoned: Abandoned,
+    pub valid_until: Time,
+    /// The lease of the request that `valid_until` counts from.
+    pub asked: Duration,
+    /// When the last request was sent that the store answered 'granted'.
+    pub contact: Time,
+    /// The grant came by push and the store has not heard from us since.
+    pub claim: bool,
+    pub others: u32,
+    pub tenant: Option<Tenant>,
+    /// Some caller was told of the grant.
+    pub told: bool,
+    /// Local hand-offs since another client was known to wait, and since when.
+    pub run: u32,
+    pub run_since: Option<Time>,
+
+    /// Past this store time no copy of an acquire with an unknown outcome can take effect.
+    pub exposed_until: u64,
+    /// When that was last moved on.
+    pub exposed_at: Time,
+    pub tries: u32,
+    /// Nothing is sent before this instant.
+    pub retry_at: Time,
+    /// When the next beat is due.
+    pub beat_at: Option<Time>,
+    /// A beat came due while a request was in flight.
+    pub beat_missed: bool,
+    /// Extends and re-entries that wait for the next renewal; ended ones are passed over.
+    pub companions: Vec<CallKey>,
+    /// Where the seat stands in the engine's timers.
+    pub timer: Option<Time>,
+    pub trouble: Option<String>,
+}
+
+impl<C> Seat<C> {
+    pub fn new(id: HoldId, lock: u32, name: Name, owner: Option<OwnerId>) -> Seat<C> {
+        Seat {
+            id,
+            lock,
+            name,
+            owner,
+            at: At::Nowhere,
+            parting: None,
+            flight: None,
+            ticket: 0,
+            call: None,
+            after: None,
+            claim_lease: Duration::MAX,
+            queued_at: Time::ZERO,
+            queued_last: 0,
+            early: None,
+            token: 0,
+            used: 0,
+            end: 0,
+            abandoned: Abandoned::No,
+            valid_until: Time::ZERO,
+            asked: Duration::ZERO,
+            contact: Time::ZERO,
+            claim: false,
+            others: 0,
+            tenant: None,
+            told: false,
+            run: 0,
+            run_since: None,
+            exposed_until: 0,
+            exposed_at: Time::ZERO,
+            tries: 0,
+            retry_at: Time::ZERO,
+            beat_at: None,
+            beat_missed: false,
+            companions: Vec::new(),
+            timer: None,
+            trouble: None,
+        }
+    }
+
+    /// The release that ends this seat at the store.
+    pub fn release(&self, told: bool, lost: bool) -> Release {
+        Release { lock: self.name.clone(), hold: self.id, used: self.used, told, lost }
+    }
+
+    /// An acquire may have been executed, or may yet be, until the store's time `not_after`.
+    pub fn expose(&mut self, not_after: u64, now: Time) {
+        self.exposed_until = self.exposed_until.max(not_after);
+        self.exposed_at = now;
+    }
+}

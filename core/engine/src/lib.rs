@@ -1,0 +1,32 @@
+//! The deterministic, I/O-free core of Fencelock.
+//!
+//! [`Engine`] is one client's state machine: it takes calls and [`Event`]s, each with the caller's
+//! clock reading, and gives [`Effect`]s. [`store`] holds the rules that a store applies to one
+//! lock, in plain Rust; [`redis`] the same rules as Lua scripts, with their codec.
+
+pub mod error;
+pub mod event;
+pub mod hold;
+pub mod id;
+pub mod name;
+pub mod options;
+pub mod redis;
+pub mod reply;
+pub mod request;
+pub mod store;
+pub mod time;
+pub mod token;
+pub mod transport;
+pub mod validity;
+
+mod engine;
+
+pub use engine::{Acquired, Ended, Engine};
+pub use error::{Error, ErrorKind};
+pub use event::{Effect, Event, Note, Outcome};
+pub use hold::{Ask, CallKey, Grant, HoldKey, How, LockKey, LossReason, Owner, Patience};
+pub use id::{ClientId, HoldId, OwnerId};
+pub use name::Name;
+pub use options::Options;
+pub use time::Time;
+pub use token::Token;

@@ -1,0 +1,68 @@
+
+-- Acquire: everything else.
+local s, refused = load(KEYS[1], KEYS[2], true)
+if not s then return { err = refused } end
+if now >= 9006099743113216 then return { err = 'CLOCK' } end
+
+local id, client, lease, limit, floor = arg[1], arg[2], arg[3] + 0, arg[4] + 0, arg[5] + 0
+local polling, ticket, claim = bit(arg[6] + 0, 1), arg[7] or '', arg[8] or ''
+local owner, attach = arg[10] or '', arg[11] or ''
+if claim == '' then claim = 3000000 end
+
+local function answer(state)
+  save(s)
+  table.insert(state, 1, now)
+  return state
+end
+
+if s.released == id then return { now, 4, s.token } end
+if now > limit or limit > now + claim * 2 then return { now, 3, s.token } end
+
+hear(s, id, polling)
+tick(s)
+if arg[12] then finish(s, arg[12], arg[13] + 0, arg[14] + 0) end
+
+local hold = hold_of(s, id)
+if hold then
+  renew(s, hold, lease, polling)
+  hold.told = true
+  settle(s, nil, floor)
+  return answer(standing(s, id))
+end
+
+if waiter_of(s, id) then
+  settle(s, id, floor)
+  return answer(standing(s, id))
+end
+
+if attach == '' and ticket ~= '' then
+  ticket = ticket + 0
+  if ticket == 0 then ticket = math.max(s.ticket + 1, now) end
+  s.waiters[#s.waiters + 1] = { id = id, ticket = ticket, heard = now, polling = polling,
+    silent = false, lease = lease, claim = claim + 0, silence = arg[9] + 0,
+    client = client, owner = owner }
+  s.changed[id] = true
+  s.dirty = true
+  settle(s, id, floor)
+  if waiter_of(s, id) then
+    s.ticket = math.max(s.ticket, ticket)
+    for _, held in ipairs(s.holds) do
+      if not held.polling then publish(s, held.client, '1 wanted ' .. held.id) end
+    end
+  end
+  return answer(standing(s, id))
+end
+
+settle(s, nil, floor)
+local joins = is_held_by(s, owner)
+if attach ~= '' and not (joins and attach + 0 == s.token) then
+  return answer({ 6, s.token, -1, 0, 0, 0, s.failed })
+end
+if #s.holds == 0 then
+  reserve(s, floor)
+  s.owner = owner
+elseif not joins then
+  return answer({ 2, s.token, expires_in(s), others(s, id), 0, 0, s.failed })
+end
+add_hold(s, id, client, lease, polling, false)
+return answer(standing(s, id))

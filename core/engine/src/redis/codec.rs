@@ -1,0 +1,111 @@
+//! Requests into commands, replies into outcomes.
+
+use crate::error::{Error, ErrorKind};
+use crate::id::ClientId;
+use crate::name::Name;
+use crate::redis::Value;
+use crate::redis::key::encode_name;
+use crate::redis::script::{SCRIPTS, Script};
+use crate::reply::{Failure, Push, Reply};
+use crate::request::Op;
+
+/// The longest prefix, in bytes.
+const MAX_PREFIX: usize = 64;
+
+/// What to send for a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// `EVALSHA sha numkeys keys… args…`
+    Script {
+        /// Which script.
+        script: &'static Script,
+        /// Every key that it touches.
+        keys: Vec<Vec<u8>>,
+        /// Its arguments.
+        args: Vec<Vec<u8>>,
+    },
+    /// An ordinary command and its arguments.
+    Plain(Vec<Vec<u8>>),
+}
+
+/// How the client hears pushes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inbox {
+    /// It subscribes to its channel.
+    Subscribed,
+    /// It cannot: it polls.
+    Polling,
+}
+
+/// The dialect of one client.
+#[derive(Debug)]
+pub struct Codec {
+    pub(super) prefix: String,
+    /// Id and label, as the scripts store them.
+    pub(super) client: String,
+    pub(super) channel: Vec<u8>,
+    pub(super) inbox: Inbox,
+}
+
+impl Codec {
+    /// A codec for `client`, with `prefix` before every key and channel (default `fl:`).
+    ///
+    /// # Errors
+    /// When the prefix has braces, NUL, or more than 64 bytes.
+    pub fn new(client: ClientId, prefix: &str) -> Result<Codec, Error> {
+        if prefix.len() > MAX_PREFIX || prefix.contains(['{', '}', '\0']) {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("a key prefix may have {MAX_PREFIX} bytes, and no braces and no NUL"),
+            ));
+        }
+        Ok(Codec {
+            prefix: prefix.to_owned(),
+            channel: format!("{prefix}inbox:{}", client.id()).into_bytes(),
+            client: format!("{} {}", client.id(), client.label()),
+            inbox: Inbox::Subscribed,
+        })
+    }
+
+    /// Whether the client has a subscription now; encodes later requests accordingly.
+    pub fn set_inbox(&mut self, inbox: Inbox) {
+        self.inbox = inbox;
+    }
+
+    /// The channel to subscribe to.
+    pub fn channel(&self) -> &[u8] {
+        &self.channel
+    }
+
+    /// What to send. [`Op::List`] takes several rounds: send this, then what
+    /// [`Codec::list_step`] gives.
+    pub fn encode(&self, op: &Op) -> Command {
+        self.command(op)
+    }
+
+    /// What the reply to `op` means. `NOSCRIPT` is refused as `Again`: the transport loads the
+    /// script before it says so. For [`Op::List`] use [`Codec::list_step`].
+    ///
+    /// # Errors
+    /// When the store did not execute it.
+    pub fn decode(&self, op: &Op, value: Value) -> Result<Reply, Failure> {
+        self.outcome(op, value).map_err(Failure::Refused)
+    }
+
+    /// What a message on the inbox means; `None` for one that is not ours.
+    pub fn decode_push(&self, payload: &[u8]) -> Option<Push> {
+        super::push::decode(payload)
+    }
+
+    /// All scripts, to be loaded at connect.
+    pub fn scripts() -> &'static [Script] {
+        &SCRIPTS[..]
+    }
+
+    /// The keys of a lock: its record, and its queue.
+    pub fn keys(&self, name: &Name) -> [Vec<u8>; 2] {
+        let record = format!("{}{{{}}}", self.prefix, encode_name(name.as_str()));
+        let queue = format!("{record}:q");
+        [record.into_bytes(), queue.into_bytes()]
+    }
+}

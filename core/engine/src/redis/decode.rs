@@ -1,0 +1,146 @@
+//! Replies into outcomes.
+
+use core::time::Duration;
+
+use crate::name::Name;
+use crate::redis::codec::Codec;
+use crate::redis::error::{garbled, refusal};
+use crate::redis::layout::decode_record;
+use crate::redis::value::Value;
+use crate::reply::{Abandoned, Body, Refusal, Released, Reply, Standing, State};
+use crate::request::{Mode, Op};
+use crate::store::mode_unsupported;
+
+/// What the scripts write for `Abandoned`.
+pub(super) fn abandoned(code: u64) -> Option<Abandoned> {
+    [Abandoned::No, Abandoned::Yes, Abandoned::Unknown].into_iter().nth(usize::try_from(code).ok()?)
+}
+
+impl Codec {
+    pub(super) fn outcome(&self, op: &Op, value: Value) -> Result<Reply, Refusal> {
+        if let Value::Error(text) = &value {
+            return Err(self.refused(op, text));
+        }
+        match op {
+            Op::Acquire(ask) if ask.mode != Mode::Exclusive => Err(mode_unsupported()),
+            Op::List { .. } => Err(garbled("list")),
+            Op::Time => {
+                let now = time(&value).ok_or_else(|| garbled("time"))?;
+                Ok(Reply { now, body: Body::Time })
+            }
+            _ => self.answered(op, &value).unwrap_or_else(|| Err(garbled(name_of(op)))),
+        }
+    }
+
+    fn refused(&self, op: &Op, text: &str) -> Refusal {
+        let key = match op {
+            Op::Acquire(ask) => Some(self.shown_key(&ask.lock)),
+            Op::Release(release) => Some(self.shown_key(&release.lock)),
+            Op::Inspect(name) | Op::Break(name) => Some(self.shown_key(name)),
+            Op::Beat(_) | Op::List { .. } | Op::Time => None,
+        };
+        refusal(text, key.as_deref())
+    }
+
+    fn shown_key(&self, name: &Name) -> String {
+        String::from_utf8_lossy(&self.keys(name)[0]).into_owned()
+    }
+
+    /// `None` when the reply has not the shape that the script gives it.
+    fn answered(&self, op: &Op, value: &Value) -> Option<Result<Reply, Refusal>> {
+        let (now, rest) = value.array()?.split_first()?;
+        let now = now.number()?;
+        let body = match op {
+            Op::Acquire(_) => Body::Acquire(state(rest)?),
+            Op::Beat(beats) => {
+                let mut states = Vec::with_capacity(beats.len());
+                for (beat, item) in beats.iter().zip(rest) {
+                    states.push(match item {
+                        Value::Array(fields) => Ok(state(fields)?),
+                        item => Err(refusal(item.text()?, Some(&self.shown_key(&beat.lock)))),
+                    });
+                }
+                (states.len() == beats.len()).then_some(Body::Beat(states))?
+            }
+            Op::Release(_) => Body::Release(match rest.first()?.number()? {
+                0 => Released::Done,
+                1 => Released::Left,
+                2 => Released::Unknown,
+                _ => return None,
+            }),
+            Op::Break(_) => Body::Break(usize::try_from(rest.first()?.number()?).ok()?),
+            Op::Inspect(name) => {
+                let [record, queue] = rest else { return None };
+                let (record, queue) = (record.array()?, queue.array()?);
+                if record.is_empty() && queue.is_empty() {
+                    Body::Inspect(None)
+                } else {
+                    let key = self.shown_key(name);
+                    match decode_record(record, queue) {
+                        Ok(record) => Body::Inspect(Some(record.inspect(now, name))),
+                        Err(text) => return Some(Err(refusal(&text, Some(&key)))),
+                    }
+                }
+            }
+            Op::List { .. } | Op::Time => return None,
+        };
+        Some(Ok(Reply { now, body }))
+    }
+}
+
+fn name_of(op: &Op) -> &'static str {
+    match op {
+        Op::Acquire(_) => "acquire",
+        Op::Beat(_) => "beat",
+        Op::Release(_) => "release",
+        Op::Inspect(_) => "inspect",
+        Op::List { .. } => "list",
+        Op::Break(_) => "break",
+        Op::Time => "time",
+    }
+}
+
+/// The reply to `TIME`, in microseconds.
+pub(super) fn time(value: &Value) -> Option<u64> {
+    let [seconds, micros] = value.array()? else { return None };
+    seconds.number()?.checked_mul(1_000_000)?.checked_add(micros.number()?)
+}
+
+/// A hold's state: what is not there is zero.
+fn state(fields: &[Value]) -> Option<State> {
+    let field = |at: usize| fields.get(at).map_or(Some(0), Value::number);
+    let count = |at: usize| field(at).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+    let standing = match field(0)? {
+        0 => {
+            return Some(State {
+                token: field(1)?,
+                end: field(2)?,
+                lease: Duration::from_micros(field(3)?),
+                abandoned: abandoned(field(4)?)?,
+                others_waiting: count(5)?,
+                publish_failed: field(6)? != 0,
+                ..State::bare(Standing::Granted)
+            });
+        }
+        1 => Standing::Queued,
+        2 => Standing::Contended,
+        3 => Standing::Late,
+        4 => Standing::Released,
+        5 => Standing::Gone,
+        6 => Standing::NotHeld,
+        _ => return None,
+    };
+    let expires_in = match fields.get(2) {
+        None | Some(Value::Int(..0)) => None,
+        Some(micros) => Some(Duration::from_micros(micros.number()?)),
+    };
+    Some(State {
+        last: field(1)?,
+        expires_in,
+        others_waiting: count(3)?,
+        ticket: field(4)?,
+        head: field(5)? != 0,
+        publish_failed: field(6)? != 0,
+        ..State::bare(standing)
+    })
+}

@@ -1,0 +1,97 @@
+//! What a server's error replies mean, and what to do about them.
+
+use crate::reply::{Refusal, RefusalKind};
+use crate::store::clock_ahead;
+
+/// Errors that may pass by themselves, each with what helps.
+const PASSING: [(&str, &str); 10] = [
+    ("MISCONF", "the server cannot write its snapshot; look at its disk and its log"),
+    ("NOREPLICAS", "too few replicas are connected for min-replicas-to-write"),
+    ("CLUSTERDOWN", "the cluster does not serve this slot now"),
+    ("TRYAGAIN", "the slot is being moved"),
+    ("ASK", "the slot is being moved"),
+    ("MASTERDOWN", "the replica has lost its master"),
+    ("LOADING", "the server is loading its data"),
+    ("BUSY", "a script of somebody has been running for long; see SCRIPT KILL"),
+    ("READONLY", "the server is a replica; connect to the master, or wait for the failover's end"),
+    ("OOM", "the server's memory is full; raise maxmemory or free some"),
+];
+
+/// Errors that an operator must mend, each with how.
+const LASTING: [(&str, &str); 5] = [
+    ("NOAUTH", "the server wants a password; give one in the URL or as an option"),
+    ("WRONGPASS", "the user or password is wrong; give the right one in the URL or as an option"),
+    ("NOPERM", "the user lacks a permission; docs/protocol.md lists the smallest set"),
+    ("MOVED", "the server is part of a cluster, which this URL does not serve"),
+    ("NOPROTO", "the server does not speak the protocol version that was asked for"),
+];
+
+/// The reply has not the shape that was expected.
+pub(super) fn garbled(operation: &str) -> Refusal {
+    misconfigured(format!(
+        "the server's answer to '{operation}' was not understood; is there a proxy that changes \
+         replies, or a server that is not Redis?"
+    ))
+}
+
+fn misconfigured(message: String) -> Refusal {
+    Refusal { kind: RefusalKind::Misconfigured, message }
+}
+
+/// The error's code. Before version 7 the server wraps a script's error in one of its own, with
+/// the code somewhere inside.
+fn code(text: &str) -> &str {
+    let known = |word: &&str| {
+        PASSING.iter().chain(&LASTING).any(|(code, _)| code == word)
+            || ["WRONGTYPE", "NOSCRIPT", "LAYOUT", "FOREIGN", "CLOCK"].contains(word)
+    };
+    let mut words = text.split_whitespace().map(|word| word.trim_start_matches('-'));
+    let first = words.next().unwrap_or_default();
+    if first != "ERR" && !first.starts_with('@') {
+        return first;
+    }
+    words.find(known).unwrap_or("ERR")
+}
+
+/// What an error reply means. `key` is the lock's key, when the request had just one.
+pub(super) fn refusal(text: &str, key: Option<&str>) -> Refusal {
+    let text = text.trim_start_matches('-').trim_end();
+    let key = key.unwrap_or("of a lock");
+    let code = code(text);
+    if let Some((_, advice)) = PASSING.iter().find(|(known, _)| *known == code) {
+        return Refusal { kind: RefusalKind::Retry, message: format!("{text} ({advice})") };
+    }
+    if let Some((_, advice)) = LASTING.iter().find(|(known, _)| *known == code) {
+        return misconfigured(format!("{text} ({advice})"));
+    }
+    match code {
+        "NOSCRIPT" => Refusal { kind: RefusalKind::Again, message: text.to_owned() },
+        "WRONGTYPE" | "FOREIGN" => misconfigured(format!(
+            "the key {key} holds something that is not a lock of fencelock: another program uses \
+             it; choose another key prefix or another name for the lock, or delete the key"
+        )),
+        "LAYOUT" => misconfigured(format!(
+            "the key {key} was written by a newer fencelock, in layout version {}, and this one \
+             reads version 1; upgrade this program",
+            text.rsplit("LAYOUT").next().unwrap_or_default().trim()
+        )),
+        "CLOCK" => clock_ahead(),
+        // Servers name a missing permission and a missing command differently inside scripts.
+        _ if text.contains("ACL failure in script")
+            || text.contains("The user executing the script can't") =>
+        {
+            misconfigured(format!("{text} ({})", LASTING[2].1))
+        }
+        _ if text.to_ascii_lowercase().contains("unknown command")
+            || text.contains("Unknown Redis command") =>
+        {
+            Refusal {
+                kind: RefusalKind::Unsupported,
+                message: format!(
+                    "{text} (fencelock needs Redis 6.2 or later, or Valkey, with scripts allowed)"
+                ),
+            }
+        }
+        _ => misconfigured(text.to_owned()),
+    }
+}

@@ -1,0 +1,115 @@
+//! A lock's two keys, read back.
+
+use crate::id::{ClientId, HoldId, OwnerId};
+use crate::redis::decode::abandoned;
+use crate::redis::value::Value;
+use crate::store::{Record, StoredHold, StoredWaiter};
+
+const POLLING: u64 = 1;
+const CLAIM: u64 = 2;
+const SILENT: u64 = 2;
+const TOLD: u64 = 4;
+
+/// A lock's record out of its two hashes, each as `HGETALL` gives it.
+///
+/// The lease that a holder asked for last is not kept by this store: `asked` is the stored lease.
+///
+/// # Errors
+/// The error that a script would give: `LAYOUT <version>` or `FOREIGN`.
+pub fn decode_record(record: &[Value], queue: &[Value]) -> Result<Record, String> {
+    if !record.is_empty() {
+        match field(record, "v").and_then(Value::number) {
+            Some(1) => {}
+            Some(version) if version > 1 => return Err(format!("LAYOUT {version}")),
+            _ => return Err("FOREIGN".to_owned()),
+        }
+    }
+    read(record, queue).ok_or_else(|| "FOREIGN".to_owned())
+}
+
+fn field<'a>(record: &'a [Value], name: &str) -> Option<&'a Value> {
+    let mut pairs = record.chunks_exact(2);
+    pairs.find(|pair| pair[0].text() == Some(name)).map(|pair| &pair[1])
+}
+
+fn read(record: &[Value], queue: &[Value]) -> Option<Record> {
+    let text = |name| field(record, name).map_or(Some(""), Value::text);
+    let number = |name| field(record, name).map_or(Some(0), Value::number);
+    let mut holds = Vec::new();
+    if let Some(hold) = Some(text("i")?).filter(|id| !id.is_empty()) {
+        let more = text("x")?.lines();
+        let first = format!("{hold} {} {} {} {}", text("d")?, text("l")?, text("f")?, text("c")?);
+        holds.push(read_hold(&first)?);
+        for line in more {
+            holds.push(read_hold(line)?);
+        }
+    }
+    let mut waiters = Vec::new();
+    for pair in queue.chunks_exact(2) {
+        waiters.push(read_waiter(pair[0].text()?, pair[1].text()?)?);
+    }
+    waiters.sort_by_key(|waiter| (waiter.ticket, waiter.hold));
+    let owner = if holds.is_empty() { None } else { read_owner(text("o")?)? };
+    let released = text("r")?;
+    Some(Record {
+        owner,
+        holds,
+        token: number("t")?,
+        last: number("e")?,
+        abandoned: abandoned(number("b")?)?,
+        released: if released.is_empty() { None } else { Some(HoldId::parse(released)?) },
+        ticket: number("k")?,
+        waiters,
+    })
+}
+
+/// Nothing, or an owner's id; the outer `None` says that it is damaged.
+#[allow(clippy::option_option)]
+fn read_owner(text: &str) -> Option<Option<OwnerId>> {
+    if text.is_empty() { Some(None) } else { OwnerId::new(text).ok().map(Some) }
+}
+
+fn read_client(text: &str) -> Option<ClientId> {
+    let (id, label) = text.split_once(' ')?;
+    ClientId::new(u64::from_str_radix(id, 16).ok()?, label).ok()
+}
+
+/// `hold deadline lease flags client label`
+fn read_hold(line: &str) -> Option<StoredHold> {
+    let mut words = line.splitn(5, ' ');
+    let hold = HoldId::parse(words.next()?)?;
+    let deadline = words.next()?.parse().ok()?;
+    let lease = words.next()?.parse().ok()?;
+    let flags: u64 = words.next()?.parse().ok()?;
+    Some(StoredHold {
+        hold,
+        client: read_client(words.next()?)?,
+        polling: flags & POLLING != 0,
+        deadline,
+        lease,
+        asked: lease,
+        claim: flags & CLAIM != 0,
+        told: flags & TOLD != 0,
+    })
+}
+
+/// `ticket heard flags lease claim silence`, the client and the owner, a line each.
+fn read_waiter(hold: &str, text: &str) -> Option<StoredWaiter> {
+    let mut lines = text.splitn(3, '\n');
+    let mut numbers = lines.next()?.split(' ').map(str::parse::<u64>);
+    let mut number = || numbers.next()?.ok();
+    let (ticket, heard, flags) = (number()?, number()?, number()?);
+    let (lease, claim, silence) = (number()?, number()?, number()?);
+    Some(StoredWaiter {
+        hold: HoldId::parse(hold)?,
+        client: read_client(lines.next()?)?,
+        polling: flags & POLLING != 0,
+        owner: read_owner(lines.next()?)?,
+        ticket,
+        heard,
+        silent: flags & SILENT != 0,
+        lease,
+        claim,
+        silence,
+    })
+}

@@ -1,0 +1,55 @@
+//! The scripts, put together from their parts.
+
+use std::sync::LazyLock;
+
+/// A script that this version ships.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Script {
+    /// Its operation, as the file is named.
+    pub name: &'static str,
+    /// The whole text as it is loaded.
+    pub text: &'static str,
+    /// SHA-1 of the text, 40 hexadecimal digits.
+    pub sha: &'static str,
+}
+
+impl Script {
+    fn new(name: &'static str, text: &'static str) -> Script {
+        let sha = sha1_smol::Sha1::from(text).digest().to_string();
+        Script { name, text, sha: sha.leak() }
+    }
+}
+
+// The part that serves the frequent case returns before the shared part builds its functions.
+const ACQUIRE: &str = concat!(
+    include_str!("acquire_fast.lua"),
+    include_str!("prelude.lua"),
+    include_str!("acquire.lua")
+);
+const BEAT: &str =
+    concat!(include_str!("beat_fast.lua"), include_str!("prelude.lua"), include_str!("beat.lua"));
+const RELEASE: &str = concat!(
+    include_str!("release_fast.lua"),
+    include_str!("prelude.lua"),
+    include_str!("release.lua")
+);
+const BREAK: &str =
+    concat!(include_str!("time.lua"), include_str!("prelude.lua"), include_str!("break.lua"));
+const INSPECT: &str = include_str!("inspect.lua");
+
+pub(super) const ACQUIRE_AT: usize = 0;
+pub(super) const BEAT_AT: usize = 1;
+pub(super) const RELEASE_AT: usize = 2;
+pub(super) const BREAK_AT: usize = 3;
+pub(super) const INSPECT_AT: usize = 4;
+
+/// All scripts, each at its place.
+pub(super) static SCRIPTS: LazyLock<[Script; 5]> = LazyLock::new(|| {
+    [
+        Script::new("acquire", ACQUIRE),
+        Script::new("beat", BEAT),
+        Script::new("release", RELEASE),
+        Script::new("break", BREAK),
+        Script::new("inspect", INSPECT),
+    ]
+});

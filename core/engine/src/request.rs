@@ -1,0 +1,130 @@
+//! What a client asks of a store. The same few requests for every store.
+
+use std::time::Duration;
+
+use crate::id::{HoldId, OwnerId};
+use crate::name::Name;
+
+/// Names a request until its reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// A request and its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Names the request; its reply comes back under the same id.
+    pub id: RequestId,
+    /// What is asked.
+    pub op: Op,
+}
+
+/// How a hold shares the lock with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Mode {
+    /// One owner at a time.
+    #[default]
+    Exclusive,
+    /// Any number of shared holders, or one exclusive one. Not supported by any store yet.
+    Shared,
+    /// `count` of `of` permits. Not supported by any store yet.
+    Permits {
+        /// How many permits the hold takes.
+        count: u32,
+        /// How many there are.
+        of: u32,
+    },
+}
+
+/// An operation on a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Take the lock, queue for it, or learn that it is taken.
+    Acquire(Acquire),
+    /// Renew holds and show that waiters live, many at once. At most
+    /// [`MAX_BEATS`] of them, each of another hold.
+    Beat(Vec<Beat>),
+    /// End a hold, or leave the queue.
+    Release(Release),
+    /// Tell the state of a lock, changing nothing.
+    Inspect(Name),
+    /// Name the locks whose names begin with `prefix`.
+    List {
+        /// The beginning of the names; empty for all.
+        prefix: String,
+        /// How many names at the most.
+        limit: usize,
+    },
+    /// End every hold on the lock, whoever has it.
+    Break(Name),
+    /// Ask nothing but the store's time. Sent when a connection is up.
+    Time,
+}
+
+/// How many holds one [`Op::Beat`] may carry.
+pub const MAX_BEATS: usize = 100;
+
+/// Take the lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Acquire {
+    /// Which lock.
+    pub lock: Name,
+    /// The hold to be made. Repeating an acquire with the same id yields the same hold.
+    pub hold: HoldId,
+    /// The explicit owner; `None` for an ordinary hold, which belongs to the client and never
+    /// re-enters at the store.
+    pub owner: Option<OwnerId>,
+    /// How the hold shares the lock.
+    pub mode: Mode,
+    /// How long the hold lasts unless renewed.
+    pub lease: Duration,
+    /// The store's time, in microseconds, past which this request must not take effect any more.
+    pub not_after: u64,
+    /// The highest token that this client ever saw for the lock.
+    pub floor: u64,
+    /// How to queue when the lock is taken; `None` to be refused.
+    pub wait: Option<Wait>,
+    /// Only join the holds of `owner`, and only while they carry this token.
+    pub attach: Option<u64>,
+    /// Release this hold first, in the same atomic step.
+    pub after: Option<Release>,
+}
+
+/// How a waiter queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// The ticket of an earlier place in the queue; 0 for a new one.
+    pub ticket: u64,
+    /// The lease of a hold that is given by hand-off, until its holder is heard from. Never above
+    /// the hold's own lease.
+    pub claim: Duration,
+    /// A waiter that was not heard from for so long is passed over.
+    pub silence: Duration,
+}
+
+/// Renew a hold; or, if it is still queued, show that its waiter lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// Which lock.
+    pub lock: Name,
+    /// Which hold.
+    pub hold: HoldId,
+    /// The lease from now on; a renewal never shortens what is left.
+    pub lease: Duration,
+    /// The highest token that was given out under this hold; 0 while queued.
+    pub used: u64,
+}
+
+/// End a hold, or leave the queue. Harmless when repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// Which lock.
+    pub lock: Name,
+    /// Which hold.
+    pub hold: HoldId,
+    /// The highest token that was given out under this hold; 0 when none was.
+    pub used: u64,
+    /// Whether the grant, and with it `previous_abandoned`, reached a holder.
+    pub told: bool,
+    /// Whether the holder had lost the hold by its own clock: the next one must be told.
+    pub lost: bool,
+}

@@ -1,0 +1,139 @@
+//! Taking the lock, queueing for it, or learning that it is taken.
+
+use core::time::Duration;
+
+use crate::reply::{Refusal, Standing, State};
+use crate::request::{Acquire, Mode, Wait};
+use crate::store::record::{Announce, Caller, Record, StoredHold, StoredWaiter};
+use crate::store::refusal::{check_clock, mode_unsupported};
+use crate::store::settle::Settle;
+use crate::time::micros_up;
+
+/// The claim that a request without one is measured by.
+const DEFAULT_CLAIM: Duration = Duration::from_secs(3);
+
+impl Record {
+    /// Takes the lock, queues, or tells that it is taken.
+    ///
+    /// # Errors
+    /// When the store's clock leaves no room for tokens.
+    pub fn acquire(
+        &mut self,
+        now: u64,
+        caller: &Caller,
+        ask: &Acquire,
+        out: &mut dyn Announce,
+    ) -> Result<State, Refusal> {
+        if ask.mode != Mode::Exclusive {
+            return Err(mode_unsupported());
+        }
+        check_clock(now)?;
+        if self.released == Some(ask.hold) {
+            return Ok(self.state(Standing::Released));
+        }
+        if !is_timely(now, ask) {
+            return Ok(self.state(Standing::Late));
+        }
+        let queued = self.hear(now, caller, ask.hold);
+        self.tick(now);
+        if let Some(release) = &ask.after {
+            self.end(release);
+        }
+        let mut settle = Settle { now, lock: &ask.lock, caller: None, floor: ask.floor };
+        if let Some(hold) = self.holds.iter_mut().find(|hold| hold.hold == ask.hold) {
+            hold.renew(now, micros_up(ask.lease), caller.polling);
+            hold.told = true;
+            let failed = self.settle(&settle, out);
+            return Ok(self.standing(now, ask.hold, failed));
+        }
+        // A release in the same step may have ended this very entry.
+        if queued && self.waiter(ask.hold).is_some() {
+            settle.caller = Some(ask.hold);
+            let failed = self.settle(&settle, out);
+            return Ok(self.standing(now, ask.hold, failed));
+        }
+        match (ask.attach, ask.wait) {
+            (None, Some(wait)) => Ok(self.enqueue(caller, ask, wait, &mut settle, out)),
+            (attach, _) => {
+                let failed = self.settle(&settle, out);
+                Ok(self.try_now(now, caller, ask, attach, failed))
+            }
+        }
+    }
+
+    /// Takes the lock without waiting; the queue has been served before.
+    fn try_now(
+        &mut self,
+        now: u64,
+        caller: &Caller,
+        ask: &Acquire,
+        attach: Option<u64>,
+        publish_failed: bool,
+    ) -> State {
+        let joins = self.is_held_by(ask.owner.as_ref());
+        if attach.is_some_and(|token| !joins || token != self.token) {
+            return State { publish_failed, ..self.state(Standing::NotHeld) };
+        }
+        if self.holds.is_empty() {
+            self.abandoned = self.abandoned_now();
+            self.reserve(self.first_token(now, ask.floor));
+            self.owner.clone_from(&ask.owner);
+        } else if !joins {
+            let expires_in = self.expires_in(now);
+            let others_waiting = self.others_waiting(now, ask.hold);
+            let state = self.state(Standing::Contended);
+            return State { expires_in, others_waiting, publish_failed, ..state };
+        }
+        let lease = micros_up(ask.lease);
+        self.holds.push(StoredHold {
+            hold: ask.hold,
+            client: caller.client.clone(),
+            polling: caller.polling,
+            deadline: now.saturating_add(lease),
+            lease,
+            asked: lease,
+            claim: false,
+            told: true,
+        });
+        self.standing(now, ask.hold, publish_failed)
+    }
+
+    /// Queues; granted at once when nobody holds the lock or comes before.
+    fn enqueue(
+        &mut self,
+        caller: &Caller,
+        ask: &Acquire,
+        wait: Wait,
+        settle: &mut Settle<'_>,
+        out: &mut dyn Announce,
+    ) -> State {
+        let now = settle.now;
+        let ticket = self.next_ticket(now, wait.ticket);
+        self.insert(StoredWaiter {
+            hold: ask.hold,
+            client: caller.client.clone(),
+            polling: caller.polling,
+            owner: ask.owner.clone(),
+            ticket,
+            heard: now,
+            silent: false,
+            lease: micros_up(ask.lease),
+            claim: micros_up(wait.claim),
+            silence: micros_up(wait.silence),
+        });
+        settle.caller = Some(ask.hold);
+        let mut failed = self.settle(settle, out);
+        if self.waiter(ask.hold).is_some() {
+            self.ticket = self.ticket.max(ticket);
+            failed |= self.tell_wanted(&ask.lock, out);
+        }
+        self.standing(now, ask.hold, failed)
+    }
+}
+
+/// Whether the request came before the instant past which it must not take effect, and that
+/// instant lies no further ahead than an honest estimate of the store's clock can put it.
+fn is_timely(now: u64, ask: &Acquire) -> bool {
+    let claim = micros_up(ask.wait.map_or(DEFAULT_CLAIM, |wait| wait.claim));
+    now <= ask.not_after && ask.not_after <= now.saturating_add(claim.saturating_mul(2))
+}

@@ -1,0 +1,20 @@
+//! The rules that a store applies to one lock, as plain data and plain functions.
+//!
+//! The stores that keep rows or maps ([memory and SQLite](crate::transport::Transport)) run this
+//! code; the Redis scripts say the same in Lua and are held to it by comparison.
+
+mod acquire;
+mod beat;
+mod info;
+mod queue;
+mod record;
+mod refusal;
+mod release;
+mod settle;
+mod tokens;
+
+#[cfg(test)]
+mod tests;
+
+pub use record::{Announce, Caller, Delivery, Record, StoredHold, StoredWaiter};
+pub(crate) use refusal::{clock_ahead, mode_unsupported};

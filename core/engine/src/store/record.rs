@@ -1,0 +1,115 @@
+//! One lock, as a store keeps it.
+
+use crate::id::{ClientId, HoldId, OwnerId};
+use crate::reply::{Abandoned, Push};
+
+/// What happened to a push.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// Somebody listens on the client's inbox.
+    Delivered,
+    /// Nobody does: the client is not connected.
+    Nobody,
+    /// The store may not publish.
+    Failed,
+}
+
+/// How a store reaches a client.
+pub trait Announce {
+    /// Publishes `push` to the inbox of the client with this id (16 hexadecimal digits).
+    fn announce(&mut self, client: &str, push: Push) -> Delivery;
+}
+
+/// Who calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The client.
+    pub client: ClientId,
+    /// It has no inbox: it is never published to, and learns of a grant when it beats.
+    pub polling: bool,
+}
+
+/// A hold as stored. Times are the store's, in microseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredHold {
+    /// Its id.
+    pub hold: HoldId,
+    /// Whose it is.
+    pub client: ClientId,
+    /// Its client has no inbox.
+    pub polling: bool,
+    /// It lives while now < deadline.
+    pub deadline: u64,
+    /// What the deadline may lie ahead of now at the most.
+    pub lease: u64,
+    /// The lease that the holder asked for (a claim's is shorter).
+    pub asked: u64,
+    /// Given by hand-off, and its holder not heard from yet.
+    pub claim: bool,
+    /// The grant told the holder of `abandoned` as it stands; false once another hold of the same
+    /// owner was lost after it.
+    pub told: bool,
+}
+
+/// A waiter as stored. Times are the store's, in microseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredWaiter {
+    /// The hold that it wants.
+    pub hold: HoldId,
+    /// Whose it is.
+    pub client: ClientId,
+    /// Its client has no inbox.
+    pub polling: bool,
+    /// The explicit owner; `None` for an ordinary hold.
+    pub owner: Option<OwnerId>,
+    /// Its place: smaller comes first.
+    pub ticket: u64,
+    /// When it was last heard.
+    pub heard: u64,
+    /// Found unreachable since it was last heard.
+    pub silent: bool,
+    /// The lease it wants.
+    pub lease: u64,
+    /// The lease of its hold until it is heard from.
+    pub claim: u64,
+    /// It is passed over when not heard from for so long.
+    pub silence: u64,
+}
+
+/// One lock, as a store keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Record {
+    /// The present holds' explicit owner.
+    pub owner: Option<OwnerId>,
+    /// The present holds.
+    pub holds: Vec<StoredHold>,
+    /// The token of the present holds, or of the last ones.
+    pub token: u64,
+    /// The highest token reserved; 0 when the counter is absent.
+    pub last: u64,
+    /// What the next holder is told of its predecessor. A record that was never there says
+    /// unknown.
+    pub abandoned: Abandoned,
+    /// The hold that was released last.
+    pub released: Option<HoldId>,
+    /// The last ticket given.
+    pub ticket: u64,
+    /// Who waits, by ticket.
+    pub waiters: Vec<StoredWaiter>,
+}
+
+impl Record {
+    /// Whether `owner` is the explicit owner of the present holds.
+    pub(super) fn is_held_by(&self, owner: Option<&OwnerId>) -> bool {
+        !self.holds.is_empty() && owner.is_some() && self.owner.as_ref() == owner
+    }
+
+    /// What a holder who is granted the lock now is told of its predecessor: a counter that is
+    /// absent may have lost one.
+    pub(super) fn abandoned_now(&self) -> Abandoned {
+        match self.abandoned {
+            Abandoned::No if self.last == 0 => Abandoned::Unknown,
+            known => known,
+        }
+    }
+}

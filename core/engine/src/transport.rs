@@ -1,0 +1,60 @@
+//! What a store's crate offers to whoever drives the engine.
+
+use crate::error::Error;
+use crate::event::Event;
+use crate::request::Request;
+
+/// Where a transport delivers what it hears. Called from any thread, never while the transport
+/// holds a lock of its own, and never from within [`Transport::enqueue`].
+pub trait Sink: Send + Sync + 'static {
+    /// Takes one event.
+    fn deliver(&self, event: Event);
+
+    /// Takes several at once, in order; cheaper than one by one.
+    fn deliver_all(&self, events: &mut Vec<Event>) {
+        for event in events.drain(..) {
+            self.deliver(event);
+        }
+    }
+}
+
+/// A connection to a store, made anew by itself when it breaks.
+///
+/// It never repeats a request: only the engine does. Every request that was enqueued gets exactly
+/// one [`Event::Reply`], unless the transport is closed first.
+pub trait Transport: Send + Sync + 'static {
+    /// Takes requests to be sent in this order. Called under the engine's mutex: it may only
+    /// append to a queue.
+    fn enqueue(&self, request: Request);
+
+    /// Sends what was enqueued. Called without the engine's mutex, by the thread that enqueued.
+    /// It must not block on the network or on a disk; a store in memory may execute here and
+    /// deliver at once.
+    fn flush(&self);
+
+    /// Gives up the present connection, abandoning what is in flight, and makes a new one.
+    fn reconnect(&self);
+
+    /// Closes for good. Nothing is delivered afterwards.
+    fn close(&self);
+}
+
+/// What a store can and cannot do, for people and for the behaviour suite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// The store's name: `memory`, `sqlite`, `redis`, …
+    pub store: &'static str,
+    /// Several processes may share it.
+    pub processes: bool,
+    /// Locks survive the end of every client.
+    pub durable: bool,
+    /// Explicit owners re-enter from another client.
+    pub owners: bool,
+    /// Explicit leases end at the store by themselves.
+    pub leases: bool,
+    /// `previous_abandoned` is known.
+    pub abandoned: bool,
+}
+
+/// Why a store could not be opened.
+pub type OpenError = Error;

@@ -1,0 +1,139 @@
+//! Promise 12: who comes after a holder that was lost is told so.
+
+use fencelock_engine::reply::{Abandoned, Released};
+use fencelock_engine::request::Release;
+use fencelock_engine::{Grant, HoldId};
+
+use crate::check::StoreGrant;
+use crate::client::Tag;
+
+/// The holder that callers saw last.
+#[derive(Debug, Default)]
+struct Last {
+    token: u64,
+    holds: Vec<(usize, Tag)>,
+    unclean: bool,
+}
+
+#[derive(Debug, Default)]
+struct Lock {
+    last: Option<Last>,
+    /// The ordinary hold that the store granted last.
+    stored: Option<HoldId>,
+    /// That hold was told, and its holder released it: the next one hears 'no'.
+    clean: bool,
+}
+
+/// What every lock's next holder must hear.
+#[derive(Debug)]
+pub(crate) struct AbandonedTruth {
+    locks: Vec<Lock>,
+}
+
+impl AbandonedTruth {
+    pub fn new(locks: usize) -> AbandonedTruth {
+        AbandonedTruth { locks: (0..locks).map(|_| Lock::default()).collect() }
+    }
+
+    /// A hold ended and its holder had not released it.
+    pub fn unclean(&mut self, lock: usize, incarnation: usize, tag: Tag) {
+        if let Some(last) = &mut self.locks[lock].last {
+            if last.holds.contains(&(incarnation, tag)) {
+                last.unclean = true;
+            }
+        }
+    }
+
+    /// A hold ended in a way of which nothing is promised.
+    pub fn unsure(&mut self, lock: usize, incarnation: usize, tag: Tag) {
+        self.released(lock, incarnation, tag);
+    }
+
+    /// A holder released.
+    pub fn released(&mut self, lock: usize, incarnation: usize, tag: Tag) {
+        if let Some(last) = &mut self.locks[lock].last {
+            last.holds.retain(|it| *it != (incarnation, tag));
+        }
+    }
+
+    /// The store executed a release.
+    pub fn ended(&mut self, lock: usize, release: &Release, released: Released) {
+        let it = &mut self.locks[lock];
+        if released == Released::Done && it.stored == Some(release.hold) {
+            it.clean = release.told && !release.lost;
+        }
+    }
+
+    /// A release and an acquire in one step: who comes next is not this check's affair.
+    pub fn replaced(&mut self, lock: usize) {
+        self.locks[lock].stored = None;
+        self.locks[lock].clean = false;
+    }
+
+    /// The store forgot.
+    pub fn forgets(&mut self, lock: Option<usize>) {
+        for (index, it) in self.locks.iter_mut().enumerate() {
+            if lock.is_none_or(|lock| lock == index) {
+                it.stored = None;
+                it.clean = false;
+            }
+        }
+    }
+
+    /// The store went back to a state in which the last holder may be unknown.
+    pub fn rolled_back(&mut self) {
+        self.locks.fill_with(Lock::default);
+    }
+
+    /// The store made a grant, and says `abandoned` to it.
+    pub fn store_granted(
+        &mut self,
+        grant: &StoreGrant,
+        abandoned: Abandoned,
+    ) -> Result<(), String> {
+        let it = &mut self.locks[grant.lock];
+        let clean = std::mem::take(&mut it.clean);
+        it.stored = grant.owner.is_none().then_some(grant.hold);
+        if clean && abandoned != Abandoned::No {
+            return Err(format!(
+                "lock {}: {:?} is told {abandoned:?} after a clean release",
+                grant.lock, grant.hold
+            ));
+        }
+        Ok(())
+    }
+
+    /// A grant reached its caller. `expired` holds have ended while their holders stood still.
+    pub fn delivered(
+        &mut self,
+        lock: usize,
+        incarnation: usize,
+        tag: Tag,
+        grant: &Grant,
+        expired: &[(usize, Tag)],
+        broken: bool,
+    ) -> Result<(), String> {
+        let token = grant.token.get();
+        let it = &mut self.locks[lock];
+        if let Some(last) = &mut it.last {
+            if last.token == token {
+                last.holds.push((incarnation, tag));
+                return Ok(());
+            }
+        }
+        let before = it.last.replace(Last {
+            token,
+            holds: vec![(incarnation, tag)],
+            unclean: false,
+        });
+        let Some(before) = before else { return Ok(()) };
+        let unclean = before.unclean || before.holds.iter().any(|hold| expired.contains(hold));
+        if unclean && grant.abandoned == Abandoned::No && !broken {
+            return Err(format!(
+                "lock {lock}: the holder of {} was lost, the holder of {token} hears 'no'",
+                before.token
+            ));
+        }
+        Ok(())
+    }
+}

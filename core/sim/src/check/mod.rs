@@ -1,0 +1,348 @@
+//! The checkers, one for each promise, and the first promise found broken.
+
+mod abandoned;
+mod exclusion;
+mod fence;
+mod holder;
+mod queue;
+mod token;
+
+use fencelock_engine::reply::{Abandoned, Body, Failure, Push, Reply, Standing, State};
+use fencelock_engine::request::Op;
+use fencelock_engine::{Grant, HoldId, How, LossReason, Name, OwnerId};
+
+use crate::client::{Client, Tag, Who};
+use crate::clock::Instant;
+use crate::ledger::Entry;
+use crate::plan::Plan;
+
+use abandoned::AbandonedTruth;
+use exclusion::Exclusion;
+use fence::Fence;
+
+pub(crate) use holder::only_holder;
+
+use queue::QueueOrder;
+use token::TokenOrder;
+
+/// A broken promise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which promise.
+    pub promise: &'static str,
+    /// When, in true time.
+    pub at: Instant,
+    /// What happened.
+    pub what: String,
+}
+
+/// A grant that reached its caller.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Delivery<'a> {
+    pub slot: usize,
+    pub tag: Tag,
+    pub who: Who,
+    pub lock: usize,
+    pub grant: &'a Grant,
+}
+
+/// A grant that the store made, as its reply or its push shows.
+#[derive(Clone, Debug)]
+pub(crate) struct StoreGrant {
+    pub incarnation: usize,
+    pub lock: usize,
+    pub hold: HoldId,
+    pub owner: Option<OwnerId>,
+    pub token: u64,
+    pub abandoned: Abandoned,
+    /// The latest time at which it was not granted yet, if that is known.
+    pub asked: Option<Instant>,
+}
+
+/// All checkers of a run.
+#[derive(Debug)]
+pub(crate) struct Checks {
+    pub found: Option<Violation>,
+    pub exclusion: Exclusion,
+    pub token: TokenOrder,
+    pub abandoned: AbandonedTruth,
+    pub queue: QueueOrder,
+    pub fence: Fence,
+    pub closed: usize,
+}
+
+impl Checks {
+    pub fn new(plan: &Plan) -> Checks {
+        Checks {
+            found: None,
+            exclusion: Exclusion::new(plan.locks),
+            token: TokenOrder::new(plan.locks),
+            abandoned: AbandonedTruth::new(plan.locks),
+            queue: QueueOrder::new(plan),
+            fence: Fence::new(plan.locks),
+            closed: 0,
+        }
+    }
+
+    /// Notes a broken promise; the first one counts.
+    pub fn fail(&mut self, promise: &'static str, at: Instant, what: impl FnOnce() -> String) {
+        if self.found.is_none() {
+            self.found = Some(Violation { promise, at, what: what() });
+        }
+    }
+
+    fn keep(&mut self, promise: &'static str, at: Instant, result: Result<(), String>) {
+        if let Err(what) = result {
+            self.fail(promise, at, || what);
+        }
+    }
+
+    /// A client died.
+    pub fn crashed(&mut self, slot: usize, incarnation: usize) {
+        for (lock, tag) in self.exclusion.drop_client(incarnation) {
+            self.abandoned.unclean(lock, incarnation, tag);
+        }
+        self.queue.died(slot, incarnation);
+    }
+
+    /// From now on, exclusion against what was granted before is off by assumption.
+    pub fn breaks(&mut self, at: Instant, lock: Option<usize>) {
+        self.exclusion.breaks(at, lock);
+    }
+
+    /// The store forgot a lock, or all of them.
+    pub fn forgets(&mut self, at: Instant, _clock: u64, lock: Option<usize>) {
+        self.breaks(at, lock);
+        self.token.forgets(lock);
+        self.queue.disturbed(lock);
+        self.abandoned.forgets(lock);
+    }
+
+    /// The store went back to an earlier state.
+    pub fn rolled_back(&mut self) {
+        self.abandoned.rolled_back();
+    }
+
+    /// A request was executed.
+    #[allow(clippy::too_many_arguments)]
+    pub fn executed(
+        &mut self,
+        at: Instant,
+        clock: u64,
+        incarnation: usize,
+        op: &Op,
+        result: &Result<Reply, Failure>,
+        sent: &[(usize, Push)],
+        names: &[Name],
+    ) {
+        let index = |name: &Name| names.iter().position(|it| it == name).unwrap_or(0);
+        if let Op::Release(release) = op {
+            let lock = index(&release.lock);
+            self.queue.left(lock, release.hold);
+            if let Ok(Reply { body: Body::Release(released), .. }) = result {
+                self.abandoned.ended(lock, release, *released);
+            }
+        }
+        if let Op::Acquire(ask) = op {
+            self.queue.asked(ask.hold, &ask.owner);
+            if let Some(release) = &ask.after {
+                let lock = index(&release.lock);
+                self.queue.left(lock, release.hold);
+                self.abandoned.replaced(lock);
+            }
+        }
+        if let Op::Break(name) = op {
+            let lock = index(name);
+            self.breaks(at, Some(lock));
+            self.abandoned.forgets(Some(lock));
+            self.queue.disturbed(Some(lock));
+        }
+        for (to, push) in sent {
+            if let Push::Granted { lock, hold, token, abandoned, .. } = push {
+                let lock = index(lock);
+                let grant = StoreGrant {
+                    incarnation: *to,
+                    lock,
+                    hold: *hold,
+                    owner: self.queue.owner_of(*hold),
+                    token: *token,
+                    abandoned: *abandoned,
+                    asked: None,
+                };
+                self.store_granted(at, clock, grant);
+            }
+        }
+        let Ok(reply) = result else { return };
+        match (op, &reply.body) {
+            (Op::Acquire(ask), Body::Acquire(state)) => {
+                let lock = index(&ask.lock);
+                if ask.wait.is_some() {
+                    self.queue.heard(at, incarnation, lock, ask.hold, ask.owner.clone(), state);
+                }
+                if state.standing == Standing::Granted {
+                    let grant = StoreGrant {
+                        incarnation,
+                        lock,
+                        hold: ask.hold,
+                        owner: ask.owner.clone(),
+                        token: state.token,
+                        abandoned: state.abandoned,
+                        asked: self.queue.heard_at(lock, ask.hold),
+                    };
+                    self.store_granted(at, clock, grant);
+                }
+            }
+            (Op::Beat(beats), Body::Beat(states)) => {
+                for (beat, state) in beats.iter().zip(states) {
+                    let Ok(state) = state else { continue };
+                    let lock = index(&beat.lock);
+                    self.beaten(at, clock, incarnation, lock, beat.hold, state);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn beaten(
+        &mut self,
+        at: Instant,
+        clock: u64,
+        incarnation: usize,
+        lock: usize,
+        hold: HoldId,
+        state: &State,
+    ) {
+        let owner = self.queue.owner_of(hold);
+        match state.standing {
+            Standing::Granted => {
+                let grant = StoreGrant {
+                    incarnation,
+                    lock,
+                    hold,
+                    owner,
+                    token: state.token,
+                    abandoned: state.abandoned,
+                    asked: self.queue.heard_at(lock, hold),
+                };
+                self.store_granted(at, clock, grant);
+            }
+            Standing::Queued => {
+                self.queue.heard(at, incarnation, lock, hold, owner, state);
+            }
+            _ => self.queue.left(lock, hold),
+        }
+    }
+
+    fn store_granted(&mut self, at: Instant, clock: u64, grant: StoreGrant) {
+        let fresh = self.token.store_granted(at, clock, &grant);
+        match fresh {
+            Ok(true) => {
+                if self.token.excused(grant.lock) {
+                    self.fence.excuse(grant.lock);
+                }
+                let told = self.abandoned.store_granted(&grant, grant.abandoned);
+                self.keep("abandoned", at, told);
+                let order = self.queue.store_granted(at, &grant);
+                self.keep("queue order", at, order);
+            }
+            Ok(false) => {}
+            Err(what) => self.fail("token order", at, || what),
+        }
+        self.queue.granted_at_store(grant.lock, grant.hold);
+    }
+
+    /// A grant reached its caller.
+    pub fn granted(&mut self, at: Instant, clients: &[Client], delivery: Delivery<'_>) {
+        let Delivery { slot, tag, who, lock, grant } = delivery;
+        let client = &clients[slot];
+        let token = grant.token.get();
+        let served = self.queue.served(slot, tag, who, lock, grant.reentry);
+        self.keep("queue order", at, served);
+        let since = self.token.tenure(lock, client.incarnation, token).map(|it| it.granted_at);
+        let broken = self.exclusion.broken_since(lock, since.unwrap_or(0));
+        let result = self.exclusion.overlap(at, clients, slot, who, lock, since);
+        self.keep("exclusion", at, result);
+        let shared = self.exclusion.token_shared(lock, who, token);
+        let result = self.token.delivered(lock, token, grant.reentry || shared, broken);
+        self.keep("token order", at, result);
+        let expired = self.exclusion.expired(at, clients, lock, token);
+        let incarnation = client.incarnation;
+        let result =
+            self.abandoned.delivered(lock, incarnation, tag, grant, &expired, broken);
+        self.keep("abandoned", at, result);
+        if grant.how == How::Local {
+            let result = self.queue.handed_locally(at, lock, client.incarnation);
+            self.keep("queue order", at, result);
+        }
+        self.exclusion.add(exclusion::Holder {
+            slot,
+            incarnation: client.incarnation,
+            key: grant.hold,
+            tag,
+            who,
+            token,
+            since,
+        }, lock);
+    }
+
+    /// A caller was told that its hold is lost.
+    pub fn lost(
+        &mut self,
+        _at: Instant,
+        lock: usize,
+        tag: Tag,
+        incarnation: usize,
+        reason: LossReason,
+    ) {
+        self.exclusion.remove(lock, incarnation, tag);
+        match reason {
+            LossReason::Closed | LossReason::Broken => {
+                self.abandoned.unsure(lock, incarnation, tag);
+            }
+            _ => self.abandoned.unclean(lock, incarnation, tag),
+        }
+    }
+
+    /// A caller releases; `valid` by its own clock.
+    pub fn released(
+        &mut self,
+        _at: Instant,
+        lock: usize,
+        tag: Tag,
+        incarnation: usize,
+        valid: bool,
+    ) {
+        self.exclusion.remove(lock, incarnation, tag);
+        if valid {
+            self.abandoned.released(lock, incarnation, tag);
+        }
+    }
+
+    /// A caller wrote while its hold was valid.
+    #[allow(clippy::too_many_arguments)]
+    pub fn writes(
+        &mut self,
+        at: Instant,
+        clients: &[Client],
+        slot: usize,
+        who: Who,
+        lock: usize,
+        token: u64,
+        entry: Entry,
+    ) {
+        let incarnation = clients[slot].incarnation;
+        let since = self.token.tenure(lock, incarnation, token).map(|it| it.granted_at);
+        let result = self.exclusion.overlap(at, clients, slot, who, lock, since);
+        self.keep("exclusion", at, result);
+        let broken = self.exclusion.broken_since(lock, since.unwrap_or(0));
+        if entry == Entry::Refused && !broken && !self.fence.is_excused(lock) {
+            self.fail("fencing", at, || {
+                format!("c{slot} holds lock {lock} with {token}, and its write was refused")
+            });
+        }
+        if let Some(what) = self.fence.clobbered.take() {
+            self.fail("fencing", at, || what);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Promise 2: tokens grow with the grants.
+
+use std::collections::BTreeMap;
+
+use fencelock_engine::{HoldId, OwnerId};
+
+use crate::check::StoreGrant;
+use crate::clock::Instant;
+
+/// One grant of the store and the tokens under it.
+#[derive(Clone, Debug)]
+pub(crate) struct Tenure {
+    pub first: u64,
+    pub hold: HoldId,
+    pub owner: Option<OwnerId>,
+    pub incarnation: usize,
+    pub granted_at: Instant,
+}
+
+#[derive(Debug, Default)]
+struct Lock {
+    tenures: BTreeMap<u64, Tenure>,
+    /// The highest token that reached a caller.
+    highest: u64,
+    /// The counter was lost since the last grant.
+    forgotten: bool,
+    /// Tokens went back by the double fault that is stated.
+    excused: bool,
+}
+
+/// The tokens of every lock.
+#[derive(Debug)]
+pub(crate) struct TokenOrder {
+    locks: Vec<Lock>,
+}
+
+impl TokenOrder {
+    pub fn new(locks: usize) -> TokenOrder {
+        TokenOrder { locks: (0..locks).map(|_| Lock::default()).collect() }
+    }
+
+    /// The counter is lost, or went back.
+    pub fn forgets(&mut self, lock: Option<usize>) {
+        for (index, it) in self.locks.iter_mut().enumerate() {
+            if lock.is_none_or(|lock| lock == index) {
+                it.forgotten = true;
+            }
+        }
+    }
+
+    pub fn excused(&self, lock: usize) -> bool {
+        self.locks[lock].excused
+    }
+
+    /// The store shows a grant; true when it is a new one.
+    pub fn store_granted(
+        &mut self,
+        at: Instant,
+        clock: u64,
+        grant: &StoreGrant,
+    ) -> Result<bool, String> {
+        let lock = &mut self.locks[grant.lock];
+        if let Some(tenure) = lock.tenures.get(&grant.token) {
+            let same = tenure.hold == grant.hold
+                || (tenure.owner.is_some() && tenure.owner == grant.owner);
+            if same {
+                return Ok(false);
+            }
+        }
+        let repeated = lock.tenures.contains_key(&grant.token) || grant.token <= lock.highest;
+        if repeated {
+            // Both at once: the counter is lost, and the clock is behind the tokens.
+            if !(lock.forgotten && clock <= lock.highest) {
+                return Err(format!(
+                    "lock {}: the store grants {} to {:?} after {} was given out",
+                    grant.lock, grant.token, grant.hold, lock.highest
+                ));
+            }
+            lock.excused = true;
+            lock.highest = 0;
+            lock.tenures.clear();
+        }
+        lock.forgotten = false;
+        lock.tenures.insert(
+            grant.token,
+            Tenure {
+                first: grant.token,
+                hold: grant.hold,
+                owner: grant.owner.clone(),
+                incarnation: grant.incarnation,
+                granted_at: grant.asked.unwrap_or(at),
+            },
+        );
+        Ok(true)
+    }
+
+    /// The grant of the store under which a client's token was given out.
+    pub fn tenure(&self, lock: usize, incarnation: usize, token: u64) -> Option<&Tenure> {
+        let below = self.locks[lock].tenures.range(..=token).rev();
+        below.map(|(_, tenure)| tenure).find(|tenure| {
+            tenure.incarnation == incarnation || (tenure.first == token && tenure.owner.is_some())
+        })
+    }
+
+    /// A token reached a caller. `joins`: the owner has the lock already. `broken`: the tenure was
+    /// granted before the store broke an assumption.
+    pub fn delivered(
+        &mut self,
+        lock: usize,
+        token: u64,
+        joins: bool,
+        broken: bool,
+    ) -> Result<(), String> {
+        let it = &mut self.locks[lock];
+        let fine = if joins { token <= it.highest || it.excused } else { token > it.highest };
+        if !fine && !broken && !it.excused {
+            let highest = it.highest;
+            return Err(format!(
+                "lock {lock}: token {token} reaches a caller after {highest} (joins: {joins})"
+            ));
+        }
+        it.highest = it.highest.max(token);
+        Ok(())
+    }
+}

@@ -1,0 +1,131 @@
+//! How often the hard cases were met. A run that never met them proves nothing.
+
+/// A case worth meeting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Cover {
+    GrantByReply,
+    GrantByPush,
+    GrantByPoll,
+    LocalHandOff,
+    Reentry,
+    SharedOwner,
+    Attached,
+    CancelWhileWaiting,
+    CancelWhileGranted,
+    TimedOut,
+    Contended,
+    PushBeforeReply,
+    PushLost,
+    PushDoubled,
+    PushLate,
+    RequestLost,
+    ReplyLost,
+    ReplyLostThenRepeated,
+    LateRequestRan,
+    NotAfterRefused,
+    ExpiredWhilePaused,
+    PausedPastLease,
+    CrashedWhileHolding,
+    CrashedWhileWaiting,
+    LostTold,
+    StaleWriteRefused,
+    AbandonedYes,
+    AbandonedUnknown,
+    FailoverWhileHeld,
+    MemoryLostWhileHeld,
+    ClockBack,
+    ClockForward,
+    ServerPaused,
+    Refusing,
+    Muted,
+    StrayGrant,
+    BatchedRenewal,
+    Extended,
+    Broken,
+    ClosedWhileBusy,
+}
+
+const NAMES: [(Cover, &str); Cover::COUNT] = [
+    (Cover::GrantByReply, "grant by reply"),
+    (Cover::GrantByPush, "grant by push"),
+    (Cover::GrantByPoll, "grant by poll"),
+    (Cover::LocalHandOff, "local hand-off"),
+    (Cover::Reentry, "re-entry"),
+    (Cover::SharedOwner, "owner in two clients"),
+    (Cover::Attached, "attached by token"),
+    (Cover::CancelWhileWaiting, "cancel while waiting"),
+    (Cover::CancelWhileGranted, "cancel while granted"),
+    (Cover::TimedOut, "wait timed out"),
+    (Cover::Contended, "try contended"),
+    (Cover::PushBeforeReply, "push before reply"),
+    (Cover::PushLost, "push lost"),
+    (Cover::PushDoubled, "push doubled"),
+    (Cover::PushLate, "push late"),
+    (Cover::RequestLost, "request lost"),
+    (Cover::ReplyLost, "reply lost"),
+    (Cover::ReplyLostThenRepeated, "reply lost, then repeated"),
+    (Cover::LateRequestRan, "abandoned request ran late"),
+    (Cover::NotAfterRefused, "refused as late"),
+    (Cover::ExpiredWhilePaused, "expired while paused"),
+    (Cover::PausedPastLease, "paused past the lease"),
+    (Cover::CrashedWhileHolding, "crashed while holding"),
+    (Cover::CrashedWhileWaiting, "crashed while waiting"),
+    (Cover::LostTold, "loss told"),
+    (Cover::StaleWriteRefused, "stale write refused"),
+    (Cover::AbandonedYes, "abandoned: yes"),
+    (Cover::AbandonedUnknown, "abandoned: unknown"),
+    (Cover::FailoverWhileHeld, "failover while held"),
+    (Cover::MemoryLostWhileHeld, "memory lost while held"),
+    (Cover::ClockBack, "clock stepped back"),
+    (Cover::ClockForward, "clock stepped forward"),
+    (Cover::ServerPaused, "store paused"),
+    (Cover::Refusing, "store refused"),
+    (Cover::Muted, "publish denied"),
+    (Cover::StrayGrant, "grant for a hold that was over"),
+    (Cover::BatchedRenewal, "several holds in one renewal"),
+    (Cover::Extended, "lease extended"),
+    (Cover::Broken, "lock broken"),
+    (Cover::ClosedWhileBusy, "closed while busy"),
+];
+
+impl Cover {
+    /// How many cases there are.
+    pub const COUNT: usize = Cover::ClosedWhileBusy as usize + 1;
+}
+
+/// The counters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Coverage {
+    counts: [u64; Cover::COUNT],
+}
+
+impl Default for Coverage {
+    fn default() -> Coverage {
+        Coverage { counts: [0; Cover::COUNT] }
+    }
+}
+
+impl Coverage {
+    /// Counts a case.
+    pub fn add(&mut self, case: Cover) {
+        self.counts[case as usize] += 1;
+    }
+
+    /// Adds another run's counters.
+    pub fn merge(&mut self, other: &Coverage) {
+        for (mine, theirs) in self.counts.iter_mut().zip(other.counts) {
+            *mine += theirs;
+        }
+    }
+
+    /// Every case's name and count.
+    pub fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        NAMES.iter().map(|(case, name)| (*name, self.counts[*case as usize]))
+    }
+
+    /// The names of the cases met less often than `floor`.
+    pub fn below(&self, floor: u64) -> Vec<&'static str> {
+        self.rows().filter(|(_, count)| *count < floor).map(|(name, _)| name).collect()
+    }
+}

@@ -1,0 +1,395 @@
+//! The driver: it passes events and the time to an engine, and does what the engine wants done.
+
+use fencelock_engine::reply::{Failure, Push};
+use fencelock_engine::request::RequestId;
+use fencelock_engine::{Effect, Engine, ErrorKind, Grant, How, LossReason, Note, Outcome, Time};
+
+use crate::client::{Call, Held, Open, Tag, Terms, actor_of};
+use crate::clock::US;
+use crate::cover::Cover;
+use crate::event::Event;
+use crate::network::ConnId;
+use crate::world::World;
+
+impl World {
+    /// What a client's clock reads now.
+    pub(crate) fn local(&self, slot: usize) -> Time {
+        self.clients[slot].clock.read(self.now)
+    }
+
+    /// Calls an engine. The clock may have been read a little earlier: another thread went first.
+    pub(crate) fn call<R>(
+        &mut self,
+        slot: usize,
+        call: impl FnOnce(&mut Engine<Tag>, Time) -> R,
+    ) -> R {
+        let mut now = self.local(slot);
+        if self.dice.chance(self.plan.hazards.stale_read) {
+            now = now - std::time::Duration::from_nanos(self.dice.below(2_000 * US));
+        }
+        self.steps += 1;
+        call(&mut self.clients[slot].engine, now)
+    }
+
+    /// The engine's timer.
+    pub(crate) fn wake(&mut self, slot: usize, generation: u32) {
+        let client = &mut self.clients[slot];
+        if !client.up || client.wake_generation != generation {
+            return;
+        }
+        client.wake_at = None;
+        let now = self.local(slot);
+        self.trace.mix(now.as_nanos());
+        self.trace.line(self.now, || format!("c{slot} wakes at {now:?}"));
+        self.steps += 1;
+        self.clients[slot].engine.wake(now);
+        self.drain(slot);
+        let client = &self.clients[slot];
+        if client.engine.next_wake().is_some_and(|at| at <= now) {
+            self.checks.fail("lost in time", self.now, || {
+                format!("c{slot} was woken at {now:?} and wants to be woken at once again")
+            });
+        }
+        self.punctual(slot, now);
+    }
+
+    /// Passes an event from the store to an engine.
+    pub(crate) fn heard(&mut self, conn: ConnId, event: fencelock_engine::Event) {
+        let slot = self.conns[conn].slot;
+        let client = &mut self.clients[slot];
+        if !client.up || client.link.conn != Some(conn) {
+            return;
+        }
+        match &event {
+            fencelock_engine::Event::Up { .. } => client.link.up = true,
+            fencelock_engine::Event::Reply { request, .. } => {
+                let Some(at) = client.link.pending.iter().position(|id| id == request) else {
+                    return;
+                };
+                client.link.pending.remove(at);
+            }
+            fencelock_engine::Event::Push(Push::Granted { .. })
+                if client.actors.iter().any(|actor| actor.waiting().is_some())
+                    && !client.link.pending.is_empty() =>
+            {
+                self.cover.add(Cover::PushBeforeReply);
+            }
+            _ => {}
+        }
+        self.pass(slot, event);
+    }
+
+    /// What the transport says by itself.
+    pub(crate) fn read_inbox(&mut self, slot: usize, incarnation: usize) {
+        if self.clients[slot].incarnation != incarnation || !self.clients[slot].up {
+            return;
+        }
+        while let Some(event) = self.clients[slot].inbox.pop_front() {
+            self.pass(slot, event);
+        }
+    }
+
+    /// A request found no connection.
+    pub(crate) fn unsent(&mut self, slot: usize, incarnation: usize, request: u64) {
+        if self.clients[slot].incarnation != incarnation || !self.clients[slot].up {
+            return;
+        }
+        let request = RequestId(request);
+        let event =
+            fencelock_engine::Event::Reply { request, result: Err(Failure::NotSent) };
+        self.pass(slot, event);
+    }
+
+    fn pass(&mut self, slot: usize, event: fencelock_engine::Event) {
+        self.trace.mix(self.now);
+        self.trace.line(self.now, || format!("c{slot} hears {event:?}"));
+        self.call(slot, |engine, now| engine.handle(now, event));
+        self.drain(slot);
+    }
+
+    /// Does all that an engine wants done.
+    pub(crate) fn drain(&mut self, slot: usize) {
+        while let Some(effect) = self.clients[slot].engine.poll_effect() {
+            match effect {
+                Effect::Send(request) => {
+                    self.trace.mix(request.id.0);
+                    self.trace.line(self.now, || format!("c{slot} sends {request:?}"));
+                    if let fencelock_engine::request::Op::Beat(beats) = &request.op {
+                        if beats.len() > 1 {
+                            self.cover.add(Cover::BatchedRenewal);
+                        }
+                    }
+                    self.send(slot, request);
+                }
+                Effect::Reconnect => self.reconnect(slot),
+                Effect::Complete(tag, outcome) => self.completed(slot, tag, outcome),
+                Effect::Lost(tag, reason) => self.lost(slot, tag, reason),
+                Effect::Wanted(tag) => {
+                    self.trace.line(self.now, || format!("c{slot} {tag:x} is wanted"));
+                }
+                Effect::Note(note) => self.noted(slot, note),
+            }
+        }
+        self.after_step(slot);
+    }
+
+    fn noted(&mut self, slot: usize, note: Note) {
+        self.trace.line(self.now, || format!("c{slot} notes {note:?}"));
+        if matches!(note, Note::StrayGrant(_)) {
+            self.cover.add(Cover::StrayGrant);
+        }
+    }
+
+    fn completed(&mut self, slot: usize, tag: Tag, outcome: Outcome) {
+        self.trace.mix(tag);
+        self.trace.line(self.now, || format!("c{slot} {tag:x} completes: {outcome:?}"));
+        let number = actor_of(tag);
+        let actor = &mut self.clients[slot].actors[number];
+        let Some(at) = actor.open.iter().position(|open| open.tag == tag) else {
+            self.checks.fail("one completion", self.now, || {
+                format!("c{slot} {tag:x} completes although it is over: {outcome:?}")
+            });
+            return;
+        };
+        let open = actor.open.remove(at);
+        match (open.call, outcome) {
+            (Call::Acquire(waiting), Outcome::Granted(grant)) => {
+                let key = Some(waiting.key);
+                self.granted(slot, tag, waiting.lock, grant, waiting.terms, key);
+            }
+            (Call::Acquire(waiting), Outcome::Failed(error)) => {
+                self.checks.queue.withdrawn(slot, tag);
+                self.refused(slot, &waiting.patience, waiting.terms, error.kind());
+            }
+            (Call::Release { .. }, Outcome::Released) => {}
+            (Call::Release { .. }, Outcome::Failed(error)) => {
+                if !matches!(error.kind(), ErrorKind::Lost | ErrorKind::Unavailable) {
+                    self.checks.fail("only the holder releases", self.now, || {
+                        format!("c{slot} {tag:x}: a release ended as {error:?}")
+                    });
+                }
+            }
+            (Call::Extend { hold }, Outcome::Extended) => {
+                self.cover.add(Cover::Extended);
+                self.trace.line(self.now, || format!("c{slot} {hold:x} is extended"));
+            }
+            (Call::Extend { .. }, Outcome::Failed(_)) => {}
+            (Call::Break, Outcome::Broken(_)) => self.cover.add(Cover::Broken),
+            (Call::Break, Outcome::Failed(_)) => {}
+            (Call::Close, Outcome::Closed) => self.checks.closed += 1,
+            (call, outcome) => self.checks.fail("one completion", self.now, || {
+                format!("c{slot} {tag:x}: {call:?} ended as {outcome:?}")
+            }),
+        }
+        let soon = self.dice.below(500 * US);
+        self.schedule_turn(slot, number, soon);
+    }
+
+    /// An acquire failed; each way to ask has its own ways to fail.
+    pub(crate) fn refused(
+        &mut self,
+        slot: usize,
+        patience: &fencelock_engine::Patience,
+        terms: Terms,
+        kind: ErrorKind,
+    ) {
+        use fencelock_engine::Patience;
+        let fits = match (patience, kind) {
+            (_, ErrorKind::Closed | ErrorKind::Cancelled) => {
+                self.clients[slot].closing.is_some()
+            }
+            (_, ErrorKind::NotHeld) => terms.attach,
+            (Patience::Try, ErrorKind::Contended | ErrorKind::Unavailable) => true,
+            (Patience::Until(_), ErrorKind::TimedOut | ErrorKind::Unavailable) => true,
+            _ => false,
+        };
+        match kind {
+            ErrorKind::Contended => self.cover.add(Cover::Contended),
+            ErrorKind::TimedOut => self.cover.add(Cover::TimedOut),
+            _ => {}
+        }
+        if !fits {
+            self.checks.fail("errors", self.now, || {
+                format!("c{slot}: an acquire with {patience:?} failed as {kind}")
+            });
+        }
+    }
+
+    /// A caller has a hold from now on.
+    pub(crate) fn granted(
+        &mut self,
+        slot: usize,
+        tag: Tag,
+        lock: usize,
+        grant: Grant,
+        terms: Terms,
+        call: Option<fencelock_engine::CallKey>,
+    ) {
+        let token = grant.token.get();
+        self.trace.mix(token);
+        self.trace.line(self.now, || format!("c{slot} {tag:x} has lock {lock}: {grant:?}"));
+        self.count_abandoned(grant.abandoned);
+        self.cover.add(match grant.how {
+            How::Reentry => Cover::Reentry,
+            How::Local => Cover::LocalHandOff,
+            How::Reply => Cover::GrantByReply,
+            How::Push => Cover::GrantByPush,
+            How::Poll => Cover::GrantByPoll,
+        });
+        let number = actor_of(tag);
+        let who = self.clients[slot].actors[number].who;
+        self.checks.granted(
+            self.now,
+            &self.clients,
+            crate::check::Delivery { slot, tag, who, lock, grant: &grant },
+        );
+        let seen = self.checks.fence.read(lock, token);
+        let local = self.local(slot);
+        let incarnation = self.clients[slot].incarnation;
+        if matches!(who, crate::client::Who::Explicit(_))
+            && self.checks.exclusion.shared(lock, who, incarnation)
+        {
+            self.cover.add(Cover::SharedOwner);
+        }
+        if terms.attach {
+            self.cover.add(Cover::Attached);
+        }
+        let hold_for = if self.quiet {
+            self.dice.below(self.plan.habits.hold.min(20_000 * US))
+        } else {
+            self.dice.below(self.plan.habits.hold)
+        };
+        let regret = call.is_some() && self.dice.chance(self.plan.habits.cancel / 8);
+        let actor = &mut self.clients[slot].actors[number];
+        actor.held.push(Held {
+            tag,
+            key: grant.hold,
+            call,
+            lock,
+            token,
+            lost: None,
+            seen,
+            end: local,
+            terms,
+        });
+        actor.cancel_at = None;
+        actor.regret = regret;
+        actor.until = actor.until.max(self.now + hold_for);
+    }
+
+    fn lost(&mut self, slot: usize, tag: Tag, reason: LossReason) {
+        self.trace.mix(tag ^ 1);
+        self.trace.line(self.now, || format!("c{slot} {tag:x} is lost: {reason:?}"));
+        let number = actor_of(tag);
+        let actor = &mut self.clients[slot].actors[number];
+        let held = actor.held.iter_mut().find(|held| held.tag == tag);
+        let Some(held) = held.filter(|held| held.lost.is_none()) else {
+            self.checks.fail("lost in time", self.now, || {
+                format!("c{slot} {tag:x}: a loss is told twice, or after the release")
+            });
+            return;
+        };
+        held.lost = Some(reason);
+        let lock = held.lock;
+        self.cover.add(Cover::LostTold);
+        self.checks.lost(self.now, lock, tag, self.clients[slot].incarnation, reason);
+        let soon = self.dice.below(5_000 * US);
+        self.schedule_turn(slot, number, soon);
+    }
+
+    /// After each call: the next wake is scheduled, and what must hold at all times is looked at.
+    pub(crate) fn after_step(&mut self, slot: usize) {
+        let wanted = self.clients[slot].engine.next_wake();
+        if wanted != self.clients[slot].wake_at {
+            self.rearm(slot, wanted);
+        }
+        self.validities(slot);
+    }
+
+    /// Schedules the engine's next wake.
+    pub(crate) fn rearm(&mut self, slot: usize, wanted: Option<Time>) {
+        let client = &mut self.clients[slot];
+        client.wake_at = wanted;
+        client.wake_generation += 1;
+        let generation = client.wake_generation;
+        if let Some(wanted) = wanted {
+            let at = client.clock.when(wanted).max(self.now);
+            // A timer is never early and seldom punctual.
+            let at = at + self.dice.between(1, 200) * US;
+            self.queue.push(at, Event::Wake { slot, generation });
+        }
+    }
+
+    /// A hold's end never comes nearer, never lies beyond what was asked, and the engine means to
+    /// be awake by then.
+    fn validities(&mut self, slot: usize) {
+        let now = self.local(slot);
+        let longest = self.plan.longest_lease();
+        let client = &mut self.clients[slot];
+        let wake = client.engine.next_wake();
+        for held in client.actors.iter_mut().flat_map(|actor| actor.held.iter_mut()) {
+            let Some(left) = client.engine.remaining(now, held.key) else { continue };
+            if left.is_zero() || held.lost.is_some() {
+                continue;
+            }
+            let end = now + left;
+            if end < held.end {
+                let before = held.end;
+                self.checks.fail("lease arithmetic", self.now, || {
+                    format!("c{slot} {:x}: valid until {end:?}, before until {before:?}", held.tag)
+                });
+                return;
+            }
+            held.end = end;
+            if left > longest {
+                self.checks.fail("lease arithmetic", self.now, || {
+                    format!("c{slot} {:x} has {left:?} left of {longest:?}", held.tag)
+                });
+                return;
+            }
+            if wake.is_none_or(|wake| wake > end) {
+                self.checks.fail("lost in time", self.now, || {
+                    format!(
+                        "c{slot} {:x} ends at {end:?}, the engine sleeps until {wake:?}",
+                        held.tag
+                    )
+                });
+                return;
+            }
+        }
+    }
+
+    /// After a wake nothing that was due is left undone.
+    fn punctual(&mut self, slot: usize, now: Time) {
+        let bound = self.plan.options.request_timeout + std::time::Duration::from_millis(1);
+        let client = &self.clients[slot];
+        for actor in &client.actors {
+            for held in &actor.held {
+                let ended = client.engine.remaining(now, held.key).is_none_or(|d| d.is_zero());
+                if ended && held.lost.is_none() {
+                    self.checks.fail("lost in time", self.now, || {
+                        format!("c{slot} {:x} has ended, and its holder was not told", held.tag)
+                    });
+                    return;
+                }
+            }
+            for Open { tag, call, since } in &actor.open {
+                let late = match call {
+                    Call::Acquire(waiting) => match waiting.patience {
+                        fencelock_engine::Patience::Until(bound) => now > bound,
+                        fencelock_engine::Patience::Try => now.since(*since) > bound,
+                        fencelock_engine::Patience::Forever => false,
+                    },
+                    Call::Release { .. } | Call::Close => now.since(*since) > bound,
+                    Call::Extend { .. } | Call::Break => false,
+                };
+                if late {
+                    self.checks.fail("one completion", self.now, || {
+                        format!("c{slot} {tag:x}: its bound has passed: {call:?}, since {since:?}")
+                    });
+                    return;
+                }
+            }
+        }
+    }
+}

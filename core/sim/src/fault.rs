@@ -1,0 +1,186 @@
+//! What goes wrong, and when it is over.
+
+use crate::clock::Instant;
+use crate::cover::Cover;
+use crate::event::Event;
+use crate::world::World;
+
+/// What a restarted store remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// All that it acknowledged.
+    Kept,
+    /// Nothing.
+    Lost,
+}
+
+/// How a store refuses for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusing {
+    /// Every write.
+    ReadOnly,
+    /// Whatever needs memory.
+    MemoryFull,
+}
+
+/// A fault. Spans are in nanoseconds, clock steps in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Fault {
+    /// The connection breaks; both sides notice soon.
+    Cut { slot: usize },
+    /// Nothing passes in the given directions, then the connection breaks.
+    BlackHole { slot: usize, up: bool, down: bool, span: u64 },
+    /// The client's process stands still.
+    Pause { slot: usize, span: u64 },
+    /// The client's process dies, and another one starts later.
+    Crash { slot: usize, span: u64 },
+    /// The client's clock jumps forward: its holds end early, which is safe.
+    Jump { slot: usize, by: u64 },
+    /// The store stands still.
+    ServerPause { span: u64 },
+    /// The store restarts.
+    Restart { memory: Memory, span: u64 },
+    /// A replica takes over that is `lag` behind and whose clock differs.
+    Failover { lag: u64, skew: i64, span: u64 },
+    /// The store's clock steps.
+    ClockStep { micros: i64 },
+    /// Every key goes.
+    Flush,
+    /// One lock goes.
+    Evict { lock: usize },
+    /// The store refuses.
+    Refuse { how: Refusing, span: u64 },
+    /// The store may not publish.
+    Mute { span: u64 },
+    /// The store forgets its scripts.
+    ScriptFlush,
+}
+
+impl World {
+    /// Plans what must happen before the faults themselves.
+    pub(crate) fn arm_faults(&mut self) {
+        for (index, (at, fault)) in self.plan.faults.clone().into_iter().enumerate() {
+            if let Fault::Failover { lag, .. } = fault {
+                self.queue.push(at.saturating_sub(lag), Event::Snapshot);
+            }
+            self.queue.push(at, Event::Fault(index));
+        }
+    }
+
+    /// Lets a fault happen.
+    pub(crate) fn strike(&mut self, index: usize) {
+        let (_, fault) = self.plan.faults[index];
+        self.trace.line(self.now, || format!("FAULT {fault:?}"));
+        let held = self.checks.exclusion.any_held();
+        match fault {
+            Fault::Cut { slot } => self.cut(slot, 0),
+            Fault::BlackHole { slot, up, down, span } => self.black_hole(slot, up, down, span),
+            Fault::Pause { slot, span } => self.pause(slot, span),
+            Fault::Crash { slot, span } => self.crash(slot, span),
+            Fault::Jump { slot, by } => self.clients[slot].clock.jump(by),
+            Fault::ServerPause { span } => {
+                self.server.paused_until = self.server.paused_until.max(self.now + span);
+                self.cover.add(Cover::ServerPaused);
+            }
+            Fault::Restart { memory, span } => {
+                if memory == Memory::Lost {
+                    self.server.store.wipe();
+                    self.forgets(None);
+                    if held {
+                        self.cover.add(Cover::MemoryLostWhileHeld);
+                    }
+                }
+                self.server_down(span);
+            }
+            Fault::Failover { skew, span, .. } => {
+                self.server.store.rollback();
+                self.server.clock.step(skew);
+                self.forgets(None);
+                self.checks.rolled_back();
+                if held {
+                    self.cover.add(Cover::FailoverWhileHeld);
+                }
+                self.server_down(span);
+            }
+            Fault::ClockStep { micros } => {
+                self.server.clock.step(micros);
+                if micros > 0 {
+                    self.checks.breaks(self.now, None);
+                }
+                self.cover.add(if micros > 0 { Cover::ClockForward } else { Cover::ClockBack });
+            }
+            Fault::Flush => {
+                self.server.store.wipe();
+                self.forgets(None);
+                if held {
+                    self.cover.add(Cover::MemoryLostWhileHeld);
+                }
+            }
+            Fault::Evict { lock } => {
+                let name = self.names[lock].clone();
+                self.server.store.evict(&name);
+                self.forgets(Some(lock));
+            }
+            Fault::Refuse { how, span } => {
+                self.server.store.refuse(Some(how));
+                self.server.refusing_until = self.now + span;
+                self.queue.push(self.now + span, Event::Mended);
+                self.cover.add(Cover::Refusing);
+            }
+            Fault::Mute { span } => {
+                self.server.mute_until = self.server.mute_until.max(self.now + span);
+                self.cover.add(Cover::Muted);
+            }
+            Fault::ScriptFlush => self.server.store.forget_scripts(),
+        }
+    }
+
+    fn forgets(&mut self, lock: Option<usize>) {
+        let clock = self.server.clock.read(self.now);
+        self.checks.forgets(self.now, clock, lock);
+    }
+
+    fn server_down(&mut self, span: u64) {
+        self.server.down_until = self.server.down_until.max(self.now + span);
+        for slot in 0..self.clients.len() {
+            self.cut(slot, span / 2);
+        }
+        for conn in &mut self.conns {
+            conn.open = false;
+        }
+    }
+
+    fn pause(&mut self, slot: usize, span: u64) {
+        let client = &mut self.clients[slot];
+        client.paused_until = client.paused_until.max(self.now + span);
+        let past_lease = span > self.plan.options.lease.as_nanos() as u64;
+        if past_lease && client.holds() {
+            self.cover.add(Cover::PausedPastLease);
+        }
+    }
+
+    /// The faulty part is over: everything that can be mended is.
+    pub(crate) fn quieten(&mut self) {
+        self.trace.line(self.now, || "QUIET".to_owned());
+        self.quiet = true;
+        self.server.paused_until = 0;
+        self.server.down_until = 0;
+        self.server.mute_until = 0;
+        self.server.store.refuse(None);
+        for slot in 0..self.clients.len() {
+            self.clients[slot].paused_until = self.clients[slot].paused_until.min(self.now);
+            self.unblock(slot);
+            if !self.clients[slot].up {
+                self.restart(slot);
+            }
+        }
+        self.hurry_actors();
+        self.queue.push(self.now + self.settle_step(), Event::Settle);
+    }
+
+    /// How often the quiet part looks whether all is settled.
+    pub(crate) fn settle_step(&self) -> Instant {
+        self.plan.options.claim.as_nanos() as u64 / 4
+    }
+}

@@ -1,0 +1,185 @@
+//! `fencelock-sim`: runs the simulator.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use fencelock_sim::{Runner, StoreKind, Tally, Trace};
+
+const USAGE: &str = "\
+usage: fencelock-sim quick
+       fencelock-sim deep --seconds N [--from SEED] [--store record|redis]
+       fencelock-sim --seed N [--store record|redis] [--trace]";
+
+/// Seeds of `quick`, on each store.
+const QUICK: [(StoreKind, u64); 2] = [(StoreKind::Record, 4_000), (StoreKind::Redis, 400)];
+/// How often `quick` must meet each hard case at the least.
+const FLOOR: u64 = 20;
+
+#[derive(Default)]
+struct Args {
+    command: Option<String>,
+    seed: Option<u64>,
+    from: u64,
+    seconds: u64,
+    store: Option<StoreKind>,
+    trace: bool,
+}
+
+fn main() -> ExitCode {
+    let args = match parse(std::env::args().skip(1)) {
+        Ok(args) => args,
+        Err(wrong) => {
+            eprintln!("fencelock-sim: {wrong}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match (args.command.as_deref(), args.seed) {
+        (None, Some(seed)) => replay(seed, &args),
+        (Some("quick"), None) => quick(),
+        (Some("deep"), None) => deep(&args),
+        _ => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
+    let mut args = Args { from: 1, seconds: 60, ..Args::default() };
+    while let Some(word) = words.next() {
+        let mut number = || {
+            let text = words.next().ok_or(format!("{word} needs a number"))?;
+            text.parse::<u64>().map_err(|_| format!("{word}: {text} is not a number"))
+        };
+        match word.as_str() {
+            "--seed" => args.seed = Some(number()?),
+            "--from" => args.from = number()?,
+            "--seconds" => args.seconds = number()?,
+            "--trace" => args.trace = true,
+            "--store" => {
+                args.store = Some(match words.next().as_deref() {
+                    Some("record") => StoreKind::Record,
+                    Some("redis") => StoreKind::Redis,
+                    other => return Err(format!("--store {other:?}: record or redis")),
+                });
+            }
+            _ if args.command.is_none() && !word.starts_with('-') => args.command = Some(word),
+            _ => return Err(format!("{word} is not understood")),
+        }
+    }
+    Ok(args)
+}
+
+fn replay(seed: u64, args: &Args) -> ExitCode {
+    let kind = args.store.unwrap_or(StoreKind::Record);
+    let trace = if args.trace { Trace::printed() } else { Trace::silent() };
+    let run = Runner::default().run(seed, kind, trace);
+    println!(
+        "seed {seed}, store {}, profile {:?}: {} steps, hash {:016x}",
+        kind.name(),
+        run.plan.profile,
+        run.steps,
+        run.hash
+    );
+    match run.violation {
+        None => {
+            println!("clean");
+            ExitCode::SUCCESS
+        }
+        Some(it) => {
+            println!("BROKEN at {:.6}: {}: {}", it.at as f64 / 1e9, it.promise, it.what);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn quick() -> ExitCode {
+    let mut whole = Tally::default();
+    for (kind, seeds) in QUICK {
+        let mut runner = Runner::default();
+        let mut tally = Tally::default();
+        let begun = Instant::now();
+        for seed in 1..=seeds {
+            tally.add(&runner.run(seed, kind, Trace::silent()));
+        }
+        report(kind, &tally, begun.elapsed());
+        whole.cover.merge(&tally.cover);
+        whole.broken.extend(tally.broken);
+    }
+    for (name, count) in whole.cover.rows() {
+        println!("{count:>9} {name}");
+    }
+    let missed = whole.cover.below(FLOOR);
+    if !missed.is_empty() {
+        println!("met less often than {FLOOR} times: {}", missed.join(", "));
+    }
+    verdict(&whole, missed.is_empty())
+}
+
+fn deep(args: &Args) -> ExitCode {
+    let stop = Instant::now() + Duration::from_secs(args.seconds);
+    let kinds = match args.store {
+        Some(kind) => vec![kind],
+        None => vec![StoreKind::Record, StoreKind::Redis],
+    };
+    let mut runner = Runner::default();
+    let mut tallies: Vec<(StoreKind, Tally, Duration)> =
+        kinds.iter().map(|kind| (*kind, Tally::default(), Duration::ZERO)).collect();
+    let mut seed = args.from;
+    while Instant::now() < stop {
+        for (kind, tally, spent) in &mut tallies {
+            let begun = Instant::now();
+            tally.add(&runner.run(seed, *kind, Trace::silent()));
+            *spent += begun.elapsed();
+        }
+        seed += 1;
+    }
+    let mut whole = Tally::default();
+    for (kind, tally, spent) in tallies {
+        report(kind, &tally, spent);
+        whole.cover.merge(&tally.cover);
+        whole.broken.extend(tally.broken);
+    }
+    for (name, count) in whole.cover.rows() {
+        println!("{count:>9} {name}");
+    }
+    verdict(&whole, true)
+}
+
+fn report(kind: StoreKind, tally: &Tally, spent: Duration) {
+    let seconds = spent.as_secs_f64();
+    println!(
+        "{}: {} seeds, {} engine steps in {seconds:.1} s: {:.0} seeds/s, {:.0} steps/s, {} broken",
+        kind.name(),
+        tally.runs,
+        tally.steps,
+        tally.runs as f64 / seconds,
+        tally.steps as f64 / seconds,
+        tally.broken.len()
+    );
+}
+
+fn verdict(tally: &Tally, met: bool) -> ExitCode {
+    let mut shown: std::collections::BTreeMap<&str, usize> = Default::default();
+    for (seed, kind, promise, what) in &tally.broken {
+        let shown = shown.entry(promise).or_default();
+        *shown += 1;
+        if *shown > 5 {
+            continue;
+        }
+        let what: String = what.chars().take(300).collect();
+        println!("BROKEN --seed {seed} --store {}: {promise}: {what}", kind.name());
+    }
+    if tally.broken.is_empty() && met {
+        println!("clean");
+        return ExitCode::SUCCESS;
+    }
+    let mut kinds: std::collections::BTreeMap<&str, usize> = Default::default();
+    for (_, _, promise, _) in &tally.broken {
+        *kinds.entry(promise).or_default() += 1;
+    }
+    for (promise, count) in kinds {
+        println!("{count:>6} seeds break: {promise}");
+    }
+    ExitCode::FAILURE
+}

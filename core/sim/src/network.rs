@@ -1,0 +1,326 @@
+//! The way between a client and the store: connections, each in order, that may break.
+
+use std::collections::VecDeque;
+
+use fencelock_engine::reply::{Failure, Push, Reply};
+use fencelock_engine::request::{Op, Request, RequestId};
+
+use crate::clock::{Instant, MS, US};
+use crate::cover::Cover;
+use crate::event::Event;
+use crate::world::World;
+
+/// Numbers a connection of the run.
+pub type ConnId = usize;
+
+/// A connection, as both sides see it.
+#[derive(Debug)]
+pub struct Conn {
+    /// Which client place it belongs to.
+    pub slot: usize,
+    /// Which client.
+    pub incarnation: usize,
+    /// The store still reads it and publishes to it.
+    pub open: bool,
+    /// The client still uses it.
+    pub used: bool,
+    /// Requests go nowhere.
+    pub lost_up: bool,
+    /// Replies and pushes go nowhere.
+    pub lost_down: bool,
+    up_at: Instant,
+    down_at: Instant,
+    push_at: Instant,
+}
+
+/// A client's transport: at most one connection that is in use.
+#[derive(Debug, Default)]
+pub struct Link {
+    /// The connection in use.
+    pub conn: Option<ConnId>,
+    /// Requests without a reply, oldest first.
+    pub pending: VecDeque<RequestId>,
+    /// The engine knows that the connection is up.
+    pub up: bool,
+    /// A connection is being made.
+    connecting: bool,
+    attempts: u32,
+    blocked_until: Instant,
+    blocked: u32,
+}
+
+impl World {
+    fn delay(&mut self) -> u64 {
+        let (low, high) = self.plan.latency;
+        let delay = self.dice.between(low, high);
+        if !self.quiet && self.dice.chance(self.plan.hazards.spike) { delay * 100 } else { delay }
+    }
+
+    /// Starts the connection of a new client.
+    pub(crate) fn connect(&mut self, slot: usize) {
+        let client = &mut self.clients[slot];
+        client.link = Link { blocked_until: client.link.blocked_until, ..Link::default() };
+        self.schedule_connect(slot);
+    }
+
+    fn schedule_connect(&mut self, slot: usize) {
+        let client = &mut self.clients[slot];
+        if client.link.connecting {
+            return;
+        }
+        client.link.connecting = true;
+        let backoff = (2 * MS) << client.link.attempts.min(6);
+        client.link.attempts += 1;
+        let incarnation = client.incarnation;
+        let after = self.dice.between(backoff / 4, backoff);
+        self.queue.push(self.now + after, Event::Connect { slot, incarnation });
+    }
+
+    /// Tries to connect.
+    pub(crate) fn try_connect(&mut self, slot: usize, incarnation: usize) {
+        let client = &mut self.clients[slot];
+        if client.incarnation != incarnation || !client.up {
+            return;
+        }
+        if self.now < self.server.paused_until {
+            let at = self.server.paused_until;
+            self.queue.push(at, Event::Connect { slot, incarnation });
+            return;
+        }
+        client.link.connecting = false;
+        if self.now < self.server.down_until || self.now < client.link.blocked_until {
+            self.schedule_connect(slot);
+            return;
+        }
+        let conn = self.conns.len();
+        self.conns.push(Conn {
+            slot,
+            incarnation,
+            open: true,
+            used: true,
+            lost_up: false,
+            lost_down: false,
+            up_at: 0,
+            down_at: 0,
+            push_at: 0,
+        });
+        let client = &mut self.clients[slot];
+        client.link.conn = Some(conn);
+        client.link.attempts = 0;
+        client.link.up = false;
+        let now = self.server.clock.read(self.now);
+        self.hear(conn, fencelock_engine::Event::Up { now });
+    }
+
+    /// Takes a request from a client's engine.
+    pub(crate) fn send(&mut self, slot: usize, request: Request) {
+        let client = &mut self.clients[slot];
+        let (Some(conn), true) = (client.link.conn, client.link.up) else {
+            let incarnation = client.incarnation;
+            let at = self.now + self.dice.between(1, 20) * US;
+            let request = request.id.0;
+            self.queue.push(at, Event::Unsent { slot, incarnation, request });
+            return;
+        };
+        client.link.pending.push_back(request.id);
+        if !self.quiet && self.dice.chance(self.plan.hazards.lose_request) {
+            self.conns[conn].lost_up = true;
+            self.cover.add(Cover::RequestLost);
+            self.cut_later(conn);
+        }
+        if self.conns[conn].lost_up {
+            self.trace.line(self.now, || format!("c{slot} request {} lost", request.id.0));
+            return;
+        }
+        let at = (self.now + self.delay()).max(self.conns[conn].up_at);
+        self.conns[conn].up_at = at;
+        self.queue.push(at, Event::Arrive { conn, request, late: false });
+    }
+
+    /// A request reaches the store.
+    pub(crate) fn arrive(&mut self, conn: ConnId, request: Request, late: bool) {
+        if self.now < self.server.paused_until {
+            self.queue.push(self.server.paused_until, Event::Arrive { conn, request, late });
+            return;
+        }
+        if !self.conns[conn].open || self.now < self.server.down_until {
+            return;
+        }
+        if !self.conns[conn].used && !late {
+            // Abandoned: its last requests are dropped, or run some time later.
+            if self.dice.chance(500) {
+                let within = 4 * self.plan.options.claim.as_nanos() as u64;
+                let at = self.now + self.dice.between(0, within);
+                self.queue.push(at, Event::Arrive { conn, request, late: true });
+            }
+            return;
+        }
+        if late {
+            self.cover.add(Cover::LateRequestRan);
+        }
+        let result = self.execute(self.conns[conn].incarnation, &request.op, conn);
+        if matches!(request.op, Op::Acquire(_) | Op::Release(_))
+            && !self.quiet
+            && self.dice.chance(self.plan.hazards.lose_reply)
+        {
+            self.conns[conn].lost_down = true;
+            self.cover.add(Cover::ReplyLost);
+            self.cut_later(conn);
+        }
+        self.answer(conn, request.id, result);
+    }
+
+    fn answer(&mut self, conn: ConnId, request: RequestId, result: Result<Reply, Failure>) {
+        if self.conns[conn].lost_down || !self.conns[conn].used {
+            self.trace.line(self.now, || format!("reply to {} lost", request.0));
+            return;
+        }
+        self.hear(conn, fencelock_engine::Event::Reply { request, result });
+    }
+
+    fn hear(&mut self, conn: ConnId, event: fencelock_engine::Event) {
+        let at = (self.now + self.delay()).max(self.conns[conn].down_at);
+        self.conns[conn].down_at = at;
+        self.queue.push(at, Event::Hear { conn, event });
+    }
+
+    /// Publishes to every open connection of a client.
+    pub(crate) fn publish(&mut self, incarnation: usize, push: &Push) {
+        for conn in self.open_conns(incarnation) {
+            let hazards = &self.plan.hazards;
+            let (lose, double, late) =
+                (hazards.lose_push, hazards.double_push, hazards.late_push);
+            if self.conns[conn].lost_down {
+                continue;
+            }
+            if !self.quiet && self.dice.chance(lose) {
+                self.cover.add(Cover::PushLost);
+                self.trace.line(self.now, || format!("push {push:?} lost"));
+                continue;
+            }
+            let event = fencelock_engine::Event::Push(push.clone());
+            let twice = !self.quiet && self.dice.chance(double);
+            if twice {
+                self.cover.add(Cover::PushDoubled);
+                let at = self.now + self.dice.below(self.plan.options.claim.as_nanos() as u64 * 2);
+                let at = at.max(self.conns[conn].down_at);
+                self.queue.push(at, Event::Hear { conn, event: event.clone() });
+            }
+            if !self.plan.push_pipe {
+                self.hear(conn, event);
+                continue;
+            }
+            let mut at = (self.now + self.delay()).max(self.conns[conn].push_at);
+            if !self.quiet && self.dice.chance(late) {
+                self.cover.add(Cover::PushLate);
+                at += self.dice.below(self.plan.options.lease.as_nanos() as u64 * 2);
+            }
+            self.conns[conn].push_at = at;
+            self.queue.push(at, Event::Hear { conn, event });
+        }
+    }
+
+    /// The connections over which the store reaches a client.
+    fn open_conns(&self, incarnation: usize) -> Vec<ConnId> {
+        let open = |conn: &ConnId| {
+            let it = &self.conns[*conn];
+            it.open && it.incarnation == incarnation
+        };
+        // Only the newest few can still be open.
+        (0..self.conns.len()).rev().take(32).filter(open).collect()
+    }
+
+    /// Breaks the connection in use; both sides notice within `spread` and a little more.
+    pub(crate) fn cut(&mut self, slot: usize, spread: u64) {
+        let Some(conn) = self.clients[slot].link.conn else { return };
+        let notice = self.dice.between(0, spread) + self.delay();
+        self.queue.push(self.now + notice, Event::Broken { conn });
+        let notice = self.dice.between(0, spread) + self.delay();
+        self.queue.push(self.now + notice, Event::Closed { conn });
+        self.conns[conn].lost_up = true;
+        if self.dice.chance(500) {
+            self.conns[conn].lost_down = true;
+        }
+    }
+
+    fn cut_later(&mut self, conn: ConnId) {
+        let timeout = self.plan.options.request_timeout.as_nanos() as u64;
+        let at = self.now + self.dice.between(0, timeout * 3 / 2);
+        self.queue.push(at, Event::Broken { conn });
+    }
+
+    /// Lets nothing pass for a while, then breaks the connection.
+    pub(crate) fn black_hole(&mut self, slot: usize, up: bool, down: bool, span: u64) {
+        let link = &mut self.clients[slot].link;
+        link.blocked_until = link.blocked_until.max(self.now + span);
+        link.blocked += 1;
+        let generation = link.blocked;
+        if let Some(conn) = link.conn {
+            self.conns[conn].lost_up |= up;
+            self.conns[conn].lost_down |= down;
+        }
+        self.queue.push(self.now + span, Event::Unblock { slot, generation });
+    }
+
+    /// The way is mended; a connection that lost messages on it breaks.
+    pub(crate) fn unblocked(&mut self, slot: usize, generation: u32) {
+        if self.clients[slot].link.blocked == generation {
+            self.unblock(slot);
+        }
+    }
+
+    /// Mends the way now.
+    pub(crate) fn unblock(&mut self, slot: usize) {
+        let link = &mut self.clients[slot].link;
+        link.blocked_until = 0;
+        let Some(conn) = link.conn else { return };
+        if self.conns[conn].lost_up || self.conns[conn].lost_down {
+            self.cut(slot, 0);
+        }
+    }
+
+    /// The engine gives its connection up.
+    pub(crate) fn reconnect(&mut self, slot: usize) {
+        self.trace.line(self.now, || format!("c{slot} gives its connection up"));
+        if let Some(conn) = self.clients[slot].link.conn {
+            self.broken(conn);
+        } else {
+            self.schedule_connect(slot);
+        }
+    }
+
+    /// The client finds its connection gone: what was asked on it is unknown.
+    pub(crate) fn broken(&mut self, conn: ConnId) {
+        let slot = self.conns[conn].slot;
+        if !self.conns[conn].used {
+            return;
+        }
+        self.conns[conn].used = false;
+        // The store may publish to the dead connection for a while yet.
+        let notice = self.delay() + self.dice.pick(&[0, 0, MS, 500 * MS]);
+        self.queue.push(self.now + notice, Event::Closed { conn });
+        let client = &mut self.clients[slot];
+        if client.link.conn != Some(conn) {
+            return;
+        }
+        client.link.conn = None;
+        let was_up = std::mem::take(&mut client.link.up);
+        let mut events: Vec<fencelock_engine::Event> = std::mem::take(&mut client.link.pending)
+            .into_iter()
+            .map(|request| fencelock_engine::Event::Reply {
+                request,
+                result: Err(Failure::Unknown),
+            })
+            .collect();
+        if was_up {
+            let down = fencelock_engine::Event::Down { reason: "cut".to_owned() };
+            let place = if self.dice.chance(500) { 0 } else { events.len() };
+            events.insert(place, down);
+        }
+        client.inbox.extend(events);
+        let incarnation = client.incarnation;
+        let at = self.now + self.dice.between(1, 100) * US;
+        self.queue.push(at, Event::Inbox { slot, incarnation });
+        self.schedule_connect(slot);
+    }
+}

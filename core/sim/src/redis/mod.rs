@@ -1,0 +1,8 @@
+//! A model of one Redis server: it runs the shipped Lua scripts over a modelled keyspace.
+
+mod keyspace;
+mod lua;
+mod model;
+
+pub use keyspace::{Keyspace, Stored};
+pub use model::ModelRedis;

@@ -1,0 +1,270 @@
+//! The server: scripts, faults and subscribers over the keyspace.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use fencelock_engine::redis::{Codec, Command, Script, Value};
+use mlua::{Function, Lua, MultiValue, Table, Value as LuaValue};
+
+use crate::redis::keyspace::{Keyspace, Stored, traits};
+use crate::redis::lua::{environment, from_lua, to_lua, words};
+
+/// One modelled Redis server.
+///
+/// Time comes with each command; nothing runs by itself. Every script of this version is loaded
+/// at the start, as a transport does when it connects.
+pub struct ModelRedis {
+    lua: Lua,
+    host: Table,
+    compiled: BTreeMap<&'static str, Function>,
+    loaded: BTreeMap<&'static str, bool>,
+    keyspace: Keyspace,
+    oom: bool,
+    readonly: bool,
+    publish_denied: bool,
+}
+
+impl std::fmt::Debug for ModelRedis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ModelRedis").field("keyspace", &self.keyspace).finish_non_exhaustive()
+    }
+}
+
+impl Default for ModelRedis {
+    fn default() -> ModelRedis {
+        ModelRedis::new()
+    }
+}
+
+/// One run of a command or script: what it may do, and what it published.
+struct Run<'a> {
+    now: u64,
+    keyspace: &'a mut Keyspace,
+    oom: bool,
+    readonly: bool,
+    publish_denied: bool,
+    /// A script that has written is not refused any more.
+    written: bool,
+    subscribers: &'a dyn Fn(&[u8]) -> bool,
+    published: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The keys that a script declared; `None` outside of scripts.
+    declared: Option<&'a [Vec<u8>]>,
+}
+
+impl Run<'_> {
+    fn execute(&mut self, command: &[Vec<u8>]) -> Value {
+        let name = command.first().map_or(&[][..], Vec::as_slice);
+        if name.eq_ignore_ascii_case(b"PUBLISH") {
+            return self.publish(command);
+        }
+        let traits = traits(name);
+        if traits.write && !self.written && self.readonly {
+            return Value::Error(
+                "READONLY You can't write against a read only replica.".to_owned(),
+            );
+        }
+        if traits.denied_when_full && !self.written && self.oom {
+            return Value::Error(
+                "OOM command not allowed when used memory > 'maxmemory'.".to_owned(),
+            );
+        }
+        if let (Some(declared), Some(key)) = (self.declared, command.get(1)) {
+            if !declared.contains(key) {
+                return Value::Error(format!(
+                    "ERR Script attempted to access a non declared key {:?}",
+                    String::from_utf8_lossy(key)
+                ));
+            }
+        }
+        self.written |= traits.write;
+        self.keyspace.execute(self.now, command)
+    }
+
+    fn publish(&mut self, command: &[Vec<u8>]) -> Value {
+        let [_, channel, payload] = command else {
+            return Value::Error("ERR wrong number of arguments for 'publish' command".to_owned());
+        };
+        if self.publish_denied {
+            return Value::Error("NOPERM No permissions to access a channel".to_owned());
+        }
+        if !(self.subscribers)(channel) {
+            return Value::Int(0);
+        }
+        self.published.push((channel.clone(), payload.clone()));
+        Value::Int(1)
+    }
+}
+
+impl ModelRedis {
+    /// An empty server with all scripts loaded.
+    ///
+    /// # Panics
+    /// When Lua cannot be set up or a shipped script does not compile.
+    #[must_use]
+    pub fn new() -> ModelRedis {
+        let (lua, host) = environment().expect("Lua starts");
+        let mut server = ModelRedis {
+            lua,
+            host,
+            compiled: BTreeMap::new(),
+            loaded: BTreeMap::new(),
+            keyspace: Keyspace::default(),
+            oom: false,
+            readonly: false,
+            publish_denied: false,
+        };
+        for script in Codec::scripts() {
+            server.load(script);
+        }
+        server
+    }
+
+    /// `SCRIPT LOAD`.
+    ///
+    /// # Panics
+    /// When the script does not compile.
+    pub fn load(&mut self, script: &Script) {
+        let lua = &self.lua;
+        self.compiled.entry(script.sha).or_insert_with(|| {
+            let chunk = lua.load(script.text).set_name("@user_script");
+            chunk.into_function().expect("the script compiles")
+        });
+        self.loaded.insert(script.sha, true);
+    }
+
+    /// Executes `command` at the time `now`, in microseconds. `subscribers` says whether somebody
+    /// listens on a channel. Gives the reply, and the messages that somebody listens to.
+    pub fn run(
+        &mut self,
+        now: u64,
+        command: &Command,
+        subscribers: &dyn Fn(&[u8]) -> bool,
+    ) -> (Value, Vec<(Vec<u8>, Vec<u8>)>) {
+        let mut run = Run {
+            now,
+            keyspace: &mut self.keyspace,
+            oom: self.oom,
+            readonly: self.readonly,
+            publish_denied: self.publish_denied,
+            written: false,
+            subscribers,
+            published: Vec::new(),
+            declared: None,
+        };
+        match command {
+            Command::Plain(words) => {
+                let value = run.execute(words);
+                (value, run.published)
+            }
+            Command::Script { script, keys, args } => {
+                let function = match self.compiled.get(script.sha) {
+                    Some(function) if self.loaded.contains_key(script.sha) => function,
+                    _ => {
+                        let text = "NOSCRIPT No matching script. Please use EVAL.";
+                        return (Value::Error(text.to_owned()), Vec::new());
+                    }
+                };
+                run.declared = Some(keys);
+                let run = RefCell::new(run);
+                let value = evaluate(&self.lua, &self.host, function, keys, args, &run)
+                    .unwrap_or_else(|error| error_reply(&error));
+                (value, run.into_inner().published)
+            }
+        }
+    }
+
+    /// Forgets all data, as a restart without memory or `FLUSHALL` does.
+    pub fn flush(&mut self) {
+        self.keyspace.flush();
+    }
+
+    /// Removes one key, as eviction does; false when there was none.
+    pub fn evict(&mut self, key: &[u8]) -> bool {
+        self.keyspace.remove(key)
+    }
+
+    /// Puts a string at a key, as another library might.
+    pub fn set_string(&mut self, key: &[u8], text: &[u8]) {
+        self.keyspace.put(key, Stored::String(text.to_vec()));
+    }
+
+    /// Forgets all scripts.
+    pub fn script_flush(&mut self) {
+        self.loaded.clear();
+    }
+
+    /// Memory is full: commands that need some are refused until a script has written.
+    pub fn set_oom(&mut self, on: bool) {
+        self.oom = on;
+    }
+
+    /// The server is a replica: writes are refused.
+    pub fn set_readonly(&mut self, on: bool) {
+        self.readonly = on;
+    }
+
+    /// The user may not publish.
+    pub fn set_publish_denied(&mut self, on: bool) {
+        self.publish_denied = on;
+    }
+
+    /// The data, as a replica would copy it.
+    #[must_use]
+    pub fn keyspace(&self) -> &Keyspace {
+        &self.keyspace
+    }
+
+    /// Takes other data in place of its own: a promoted replica's, or an earlier state.
+    pub fn restore(&mut self, keyspace: Keyspace) {
+        self.keyspace = keyspace;
+    }
+}
+
+fn evaluate(
+    lua: &Lua,
+    host: &Table,
+    function: &Function,
+    keys: &[Vec<u8>],
+    args: &[Vec<u8>],
+    run: &RefCell<Run<'_>>,
+) -> mlua::Result<Value> {
+    let globals = lua.globals();
+    for (name, texts) in [("KEYS", keys), ("ARGV", args)] {
+        let table = lua.create_table_with_capacity(texts.len(), 0)?;
+        for text in texts {
+            table.raw_push(lua.create_string(text)?)?;
+        }
+        globals.raw_set(name, table)?;
+    }
+    lua.scope(|scope| {
+        let execute = scope.create_function(|lua, command: MultiValue| {
+            let reply = match words(lua, command) {
+                Ok(command) => run.borrow_mut().execute(&command),
+                Err(refused) => refused,
+            };
+            to_lua(lua, reply)
+        })?;
+        host.raw_set("execute", execute)?;
+        // An error that is a table keeps its text only inside Lua.
+        let guarded: Function = lua.named_registry_value("guarded").or_else(|_| {
+            let guarded: Function = lua
+                .load(
+                    "local f = ...
+                     local ok, result = pcall(f)
+                     if ok then return result end
+                     if type(result) == 'table' and result.err then return result end
+                     return { err = 'ERR ' .. tostring(result) }",
+                )
+                .set_name("=guard")
+                .into_function()?;
+            lua.set_named_registry_value("guarded", &guarded)?;
+            Ok::<_, mlua::Error>(guarded)
+        })?;
+        let result: LuaValue = guarded.call(function)?;
+        Ok(from_lua(result))
+    })
+}
+
+fn error_reply(error: &mlua::Error) -> Value {
+    Value::Error(format!("ERR Error running script: {error}"))
+}

@@ -1,0 +1,102 @@
+//! The quiet part: everybody who waits is granted, everything is released, nothing is left.
+
+use std::time::Duration;
+
+use crate::client::{Call, Open, Tag};
+use crate::clock::{Instant, MS, SEC};
+use crate::cover::Cover;
+use crate::event::Event;
+use crate::world::World;
+
+impl World {
+    /// When all waits of the quiet part must have ended.
+    fn settled_by(&self) -> Instant {
+        let options = &self.plan.options;
+        let span = |duration: Duration| duration.as_nanos() as u64;
+        let callers = (self.plan.clients * self.plan.actors) as u64;
+        // Each caller ahead holds once more, for a few looks at the ledger, and each hand-over
+        // may cost a poll.
+        let turn = 60 * MS + 8 * self.plan.latency.1 + span(options.heartbeat());
+        span(self.plan.longest_lease())
+            + 4 * span(options.claim)
+            + span(options.heartbeat())
+            + 2 * span(options.request_timeout)
+            + callers * turn
+            + SEC
+            + self.plan.quiet_at
+    }
+
+    /// Looks whether all waits and holds have ended.
+    pub(crate) fn settle(&mut self) {
+        if self.clients.iter().all(|client| client.idle()) {
+            for slot in 0..self.clients.len() {
+                if slot % 2 == 0 {
+                    self.close(slot);
+                }
+            }
+            let options = &self.plan.options;
+            let after = options.claim * 6 + options.request_timeout * 2;
+            self.queue.push(self.now + after.as_nanos() as u64 + SEC, Event::Residue);
+            return;
+        }
+        if self.now > self.settled_by() {
+            let stuck = self.clients.iter().enumerate().flat_map(|(slot, client)| {
+                client.actors.iter().enumerate().filter_map(move |(number, actor)| {
+                    let busy = !actor.open.is_empty() || !actor.held.is_empty();
+                    busy.then(|| format!("c{slot}/{number}: {:?} {:?}", actor.open, actor.held))
+                })
+            });
+            let stuck: Vec<String> = stuck.collect();
+            self.checks.fail("liveness", self.now, || stuck.join("; "));
+            return;
+        }
+        self.queue.push(self.now + self.settle_step(), Event::Settle);
+    }
+
+    /// Closes a client.
+    pub(crate) fn close(&mut self, slot: usize) {
+        let client = &mut self.clients[slot];
+        if !client.idle() {
+            self.cover.add(Cover::ClosedWhileBusy);
+        }
+        client.serial += 1;
+        let tag: Tag = u64::from(client.serial);
+        client.closing = Some(tag);
+        let since = self.local(slot);
+        let open = Open { tag, call: Call::Close, since };
+        self.clients[slot].actors[0].open.push(open);
+        self.trace.line(self.now, || format!("c{slot} closes"));
+        self.call(slot, |engine, now| engine.close(now, tag));
+        self.drain(slot);
+    }
+
+    /// Looks whether anything is left at the store.
+    pub(crate) fn residue(&mut self) {
+        self.done = true;
+        for slot in 0..self.clients.len() {
+            let actors = &self.clients[slot].actors;
+            if let Some(open) = actors.iter().find_map(|actor| actor.open.first()) {
+                let text = format!("c{slot} is not closed: {open:?}");
+                self.checks.fail("one completion", self.now, || text);
+            }
+        }
+        let clock = self.server.clock.read(self.now);
+        let living: Vec<usize> = self.clients.iter().map(|client| client.incarnation).collect();
+        for lock in 0..self.names.len() {
+            let name = self.names[lock].clone();
+            let Some(info) = self.peek(&name, clock) else { continue };
+            let holds = info.holds.iter().filter(|hold| !hold.expires_in.is_zero());
+            let held: Vec<_> = holds.map(|hold| (hold.hold, hold.client.clone())).collect();
+            let waiting = info.waiters.iter().filter(|waiter| {
+                crate::store::incarnation_of(&waiter.client)
+                    .is_some_and(|incarnation| living.contains(&incarnation))
+            });
+            let waiting: Vec<_> = waiting.map(|w| (w.hold, w.client.clone())).collect();
+            if !held.is_empty() || !waiting.is_empty() {
+                self.checks.fail("no residue", self.now, || {
+                    format!("{name}: held by {held:?}, queued {waiting:?}")
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The rules in Rust over a map of records, as the memory and SQLite stores run them.
+
+use fencelock_engine::reply::{Body, Failure, Refusal, RefusalKind, Reply};
+use fencelock_engine::request::Op;
+use fencelock_engine::store::{Caller, Record};
+use fencelock_engine::{ClientId, Name};
+
+use crate::fault::Refusing;
+use crate::store::{Reach, Store};
+
+/// A map of records.
+#[derive(Debug, Default)]
+pub struct RecordStore {
+    callers: Vec<Caller>,
+    // A run has three locks at most: a list is the fastest map.
+    records: Vec<(Name, Record)>,
+    replica: Vec<(Name, Record)>,
+    refusing: Option<Refusing>,
+}
+
+impl RecordStore {
+    fn record(records: &mut Vec<(Name, Record)>, lock: &Name) -> usize {
+        match records.iter().position(|(name, _)| name == lock) {
+            Some(index) => index,
+            None => {
+                records.push((lock.clone(), Record::default()));
+                records.len() - 1
+            }
+        }
+    }
+
+    fn refuses(&self, op: &Op) -> bool {
+        match (self.refusing, op) {
+            (None, _) | (Some(_), Op::Inspect(_) | Op::List { .. } | Op::Time) => false,
+            (Some(Refusing::ReadOnly), _) => true,
+            (Some(Refusing::MemoryFull), op) => matches!(op, Op::Acquire(_)),
+        }
+    }
+}
+
+impl Store for RecordStore {
+    fn reset(&mut self) {
+        self.callers.clear();
+        self.records.clear();
+        self.replica.clear();
+        self.refusing = None;
+    }
+
+    fn enrol(&mut self, number: u64, polling: bool) {
+        let client = ClientId::new(number, "sim").expect("a short label");
+        self.callers.push(Caller { client, polling });
+    }
+
+    fn execute(
+        &mut self,
+        now: u64,
+        incarnation: usize,
+        op: &Op,
+        reach: &mut Reach,
+    ) -> Result<Reply, Failure> {
+        if self.refuses(op) {
+            return Err(Failure::Refused(Refusal {
+                kind: RefusalKind::Retry,
+                message: "the model store refuses for a while; try again".to_owned(),
+            }));
+        }
+        let RecordStore { callers, records, .. } = self;
+        let caller = &callers[incarnation];
+        let body = match op {
+            Op::Acquire(ask) => {
+                let index = RecordStore::record(records, &ask.lock);
+                let state = records[index].1.acquire(now, caller, ask, reach);
+                Body::Acquire(state.map_err(Failure::Refused)?)
+            }
+            Op::Beat(beats) => Body::Beat(
+                beats
+                    .iter()
+                    .map(|beat| {
+                        let index = RecordStore::record(records, &beat.lock);
+                        records[index].1.beat(now, caller, beat, reach)
+                    })
+                    .collect(),
+            ),
+            Op::Release(release) => {
+                let index = RecordStore::record(records, &release.lock);
+                Body::Release(records[index].1.release(now, release, reach))
+            }
+            Op::Inspect(lock) => Body::Inspect(
+                records.iter().find(|(name, _)| name == lock).map(|(n, r)| r.inspect(now, n)),
+            ),
+            Op::List { prefix, limit } => {
+                let names = records.iter().map(|(name, _)| name);
+                let names = names.filter(|name| name.as_str().starts_with(prefix.as_str()));
+                Body::List(names.take(*limit).cloned().collect())
+            }
+            Op::Break(lock) => {
+                let index = RecordStore::record(records, lock);
+                Body::Break(records[index].1.break_all(now, lock, reach))
+            }
+            Op::Time => Body::Time,
+        };
+        Ok(Reply { now, body })
+    }
+
+    fn wipe(&mut self) {
+        self.records.clear();
+        self.replica.clear();
+    }
+
+    fn evict(&mut self, lock: &Name) {
+        self.records.retain(|(name, _)| name != lock);
+    }
+
+    fn snapshot(&mut self) {
+        self.replica.clone_from(&self.records);
+    }
+
+    fn rollback(&mut self) {
+        self.records.clone_from(&self.replica);
+    }
+
+    fn refuse(&mut self, how: Option<Refusing>) {
+        self.refusing = how;
+    }
+}

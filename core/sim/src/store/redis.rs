@@ -1,0 +1,108 @@
+//! The shipped scripts over a modelled Redis.
+
+use fencelock_engine::redis::{Codec, Inbox, Value};
+use fencelock_engine::reply::{Failure, Reply};
+use fencelock_engine::request::Op;
+use fencelock_engine::{ClientId, Name};
+
+use crate::fault::Refusing;
+use crate::redis::{Keyspace, ModelRedis};
+use crate::store::{Reach, Store};
+
+/// A modelled server, and one codec for each client.
+#[derive(Debug, Default)]
+pub struct RedisStore {
+    server: ModelRedis,
+    codecs: Vec<Codec>,
+    replica: Keyspace,
+}
+
+impl RedisStore {
+    /// The server, to plant bugs in.
+    pub fn server_mut(&mut self) -> &mut ModelRedis {
+        &mut self.server
+    }
+}
+
+impl Store for RedisStore {
+    fn reset(&mut self) {
+        self.server.flush();
+        self.refuse(None);
+        self.server.set_publish_denied(false);
+        self.codecs.clear();
+        self.replica = Keyspace::default();
+        for script in Codec::scripts() {
+            self.server.load(script);
+        }
+    }
+
+    fn enrol(&mut self, number: u64, polling: bool) {
+        let client = ClientId::new(number, "sim").expect("a short label");
+        let mut codec = Codec::new(client, "fl:").expect("the default prefix");
+        codec.set_inbox(if polling { Inbox::Polling } else { Inbox::Subscribed });
+        self.codecs.push(codec);
+    }
+
+    fn execute(
+        &mut self,
+        now: u64,
+        incarnation: usize,
+        op: &Op,
+        reach: &mut Reach,
+    ) -> Result<Reply, Failure> {
+        let command = self.codecs[incarnation].encode(op);
+        self.server.set_publish_denied(reach.muted);
+        let codecs = &self.codecs;
+        let owner_of =
+            |channel: &[u8]| codecs.iter().position(|codec| codec.channel() == channel);
+        let listens =
+            |channel: &[u8]| owner_of(channel).is_some_and(|inc| reach.listening[inc]);
+        let (value, published) = self.server.run(now, &command, &listens);
+        for (channel, payload) in published {
+            if let Some(inc) = owner_of(&channel) {
+                if let Some(push) = codecs[inc].decode_push(&payload) {
+                    reach.sent.push((inc, push));
+                }
+            }
+        }
+        if matches!(&value, Value::Error(text) if text.starts_with("NOSCRIPT")) {
+            // A transport loads the scripts before it says so.
+            for script in Codec::scripts() {
+                self.server.load(script);
+            }
+        }
+        self.codecs[incarnation].decode(op, value)
+    }
+
+    fn wipe(&mut self) {
+        self.server.flush();
+        self.replica = Keyspace::default();
+    }
+
+    fn evict(&mut self, lock: &Name) {
+        // The lock's hash is the key that its inspection reads first.
+        let command = self.codecs[0].encode(&Op::Inspect(lock.clone()));
+        if let fencelock_engine::redis::Command::Script { keys, .. } = command {
+            if let Some(key) = keys.first() {
+                self.server.evict(key);
+            }
+        }
+    }
+
+    fn snapshot(&mut self) {
+        self.replica = self.server.keyspace().clone();
+    }
+
+    fn rollback(&mut self) {
+        self.server.restore(self.replica.clone());
+    }
+
+    fn refuse(&mut self, how: Option<Refusing>) {
+        self.server.set_readonly(how == Some(Refusing::ReadOnly));
+        self.server.set_oom(how == Some(Refusing::MemoryFull));
+    }
+
+    fn forget_scripts(&mut self) {
+        self.server.script_flush();
+    }
+}

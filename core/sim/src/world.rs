@@ -1,0 +1,297 @@
+//! One run: a seed's world, its scheduler, and what came of it.
+
+use fencelock_engine::{Engine, Name};
+
+use crate::check::{Checks, Violation};
+use crate::client::{Actor, Client, Who};
+use crate::clock::{ClientClock, Instant, MS, SEC, StoreClock};
+use crate::cover::{Cover, Coverage};
+use crate::dice::Dice;
+use crate::event::Event;
+use crate::network::{Conn, Link};
+use crate::plan::{Plan, StoreKind};
+use crate::queue::Queue;
+use crate::server::Server;
+use crate::store::{Reach, Store, client_number};
+use crate::trace::Trace;
+
+/// The store's clock at the beginning of every run: a day in 2025, in microseconds.
+const STORE_EPOCH: u64 = 1_750_000_000_000_000;
+/// A run that takes so many events has gone wild.
+const MAX_EVENTS: u64 = 500_000;
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Run {
+    /// The first broken promise.
+    pub violation: Option<Violation>,
+    /// Which hard cases were met.
+    pub cover: Coverage,
+    /// Calls into engines.
+    pub steps: u64,
+    /// The same for the same seed.
+    pub hash: u64,
+    /// What was drawn.
+    pub plan: Plan,
+    /// The kept text, if it was asked for.
+    pub trace: Trace,
+}
+
+/// One run in progress.
+#[derive(Debug)]
+pub struct World {
+    pub(crate) now: Instant,
+    pub(crate) queue: Queue<Event>,
+    pub(crate) dice: Dice,
+    pub(crate) plan: Plan,
+    pub(crate) names: Vec<Name>,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) conns: Vec<Conn>,
+    pub(crate) server: Server,
+    pub(crate) checks: Checks,
+    pub(crate) trace: Trace,
+    pub(crate) cover: Coverage,
+    pub(crate) steps: u64,
+    pub(crate) quiet: bool,
+    pub(crate) done: bool,
+    pub(crate) idle_since: Option<Instant>,
+}
+
+impl World {
+    /// Runs a seed. Gives the store back, to be used again: setting one up may be slow.
+    pub fn run(
+        seed: u64,
+        kind: StoreKind,
+        mut store: Box<dyn Store>,
+        trace: Trace,
+    ) -> (Run, Box<dyn Store>) {
+        store.reset();
+        let mut dice = Dice::new(seed);
+        let plan = Plan::draw(seed, kind, &mut dice);
+        let names = (0..plan.locks).map(|lock| name(&format!("lock-{lock}"))).collect();
+        let mut world = World {
+            now: 0,
+            queue: Queue::default(),
+            names,
+            clients: Vec::new(),
+            conns: Vec::new(),
+            server: Server {
+                store,
+                clock: StoreClock::new(STORE_EPOCH, plan.store_ppm),
+                paused_until: 0,
+                down_until: 0,
+                refusing_until: 0,
+                mute_until: 0,
+                reach: Reach::default(),
+                polling: Vec::new(),
+            },
+            checks: Checks::new(&plan),
+            trace,
+            cover: Coverage::default(),
+            steps: 0,
+            quiet: false,
+            done: false,
+            idle_since: None,
+            dice,
+            plan,
+        };
+        world.begin();
+        world.go();
+        let run = Run {
+            violation: world.checks.found.take(),
+            cover: world.cover,
+            steps: world.steps,
+            hash: world.trace.hash(),
+            plan: world.plan,
+            trace: world.trace,
+        };
+        (run, world.server.store)
+    }
+
+    fn begin(&mut self) {
+        self.trace.line(0, || format!("{:#?}", self.plan));
+        for slot in 0..self.plan.clients {
+            let offset = self.dice.between(1, 1_000) * SEC;
+            let clock = ClientClock::new(offset, self.plan.client_ppm[slot]);
+            let engine = self.new_engine();
+            self.clients.push(Client {
+                incarnation: 0,
+                up: false,
+                engine,
+                clock,
+                link: Link::default(),
+                inbox: Default::default(),
+                actors: Vec::new(),
+                locks: Vec::new(),
+                paused_until: 0,
+                wake_at: None,
+                wake_generation: 0,
+                serial: 0,
+                closing: None,
+            });
+            self.start(slot);
+        }
+        self.arm_faults();
+        self.queue.push(self.plan.quiet_at, Event::Quiet);
+    }
+
+    fn new_engine(&mut self) -> Engine<u64> {
+        let seed = self.dice.seed();
+        Engine::new(self.plan.options.clone(), seed).expect("the plan's options are in range")
+    }
+
+    /// Starts a new client at a place, with a fresh engine.
+    fn start(&mut self, slot: usize) {
+        let incarnation = self.server.polling.len();
+        let polling = self.plan.polling[slot];
+        let random = self.dice.bits();
+        self.server.store.enrol(client_number(incarnation, random), polling);
+        self.server.polling.push(polling);
+        let engine = self.new_engine();
+        let names = self.names.clone();
+        let explicit = self.plan.explicit;
+        let actors = (0..self.plan.actors)
+            .map(|actor| Actor {
+                who: if self.dice.chance(explicit) {
+                    Who::Explicit(self.dice.below(self.plan.owners as u64) as usize)
+                } else {
+                    Who::Local { incarnation, actor }
+                },
+                open: Vec::new(),
+                held: Vec::new(),
+                generation: 0,
+                until: 0,
+                cancel_at: None,
+                regret: false,
+            })
+            .collect();
+        let client = &mut self.clients[slot];
+        client.incarnation = incarnation;
+        client.up = true;
+        client.engine = engine;
+        client.actors = actors;
+        client.locks = names.iter().map(|name| client.engine.lock(name)).collect();
+        client.inbox.clear();
+        client.wake_at = None;
+        client.wake_generation += 1;
+        client.closing = None;
+        self.trace.line(self.now, || format!("c{slot} starts as client {incarnation}"));
+        self.connect(slot);
+        for actor in 0..self.plan.actors {
+            let after = self.dice.below(20 * MS);
+            self.schedule_turn(slot, actor, after);
+        }
+        self.after_step(slot);
+    }
+
+    /// Kills the client at a place; another one starts after `span`.
+    pub(crate) fn crash(&mut self, slot: usize, span: u64) {
+        if !self.clients[slot].up {
+            return;
+        }
+        if self.clients[slot].holds() {
+            self.cover.add(Cover::CrashedWhileHolding);
+        }
+        if self.clients[slot].actors.iter().any(|actor| actor.waiting().is_some()) {
+            self.cover.add(Cover::CrashedWhileWaiting);
+        }
+        let incarnation = self.clients[slot].incarnation;
+        self.checks.crashed(slot, incarnation);
+        let client = &mut self.clients[slot];
+        client.up = false;
+        client.wake_generation += 1;
+        client.actors.clear();
+        client.inbox.clear();
+        if let Some(conn) = client.link.conn.take() {
+            self.conns[conn].used = false;
+            // A host that lost its power leaves its connection open for long.
+            let notice = self.dice.pick(&[0, MS, 2 * SEC, 3_600 * SEC]);
+            self.queue.push(self.now + notice, Event::Closed { conn });
+        }
+        self.queue.push(self.now + span, Event::Restart { slot });
+    }
+
+    /// Starts a client again, unless it runs.
+    pub(crate) fn restart(&mut self, slot: usize) {
+        if !self.clients[slot].up {
+            self.start(slot);
+        }
+    }
+
+    fn go(&mut self) {
+        let mut events = 0_u64;
+        while let Some((at, event)) = self.queue.pop() {
+            if self.done || self.checks.found.is_some() {
+                return;
+            }
+            events += 1;
+            self.now = self.now.max(at);
+            if events > MAX_EVENTS {
+                self.checks.fail("liveness", self.now, || "the run does not end".to_owned());
+                return;
+            }
+            self.take(event);
+        }
+    }
+
+    /// A client that stands still takes its events later, in their order.
+    fn defer(&mut self, slot: usize, event: Event) -> Option<Event> {
+        let until = self.clients[slot].paused_until;
+        if self.now < until {
+            self.queue.push(until, event);
+            return None;
+        }
+        Some(event)
+    }
+
+    fn take(&mut self, event: Event) {
+        let slot = match &event {
+            Event::Wake { slot, .. }
+            | Event::Turn { slot, .. }
+            | Event::Connect { slot, .. }
+            | Event::Unsent { slot, .. }
+            | Event::Inbox { slot, .. } => Some(*slot),
+            Event::Hear { conn, .. } | Event::Broken { conn } => Some(self.conns[*conn].slot),
+            _ => None,
+        };
+        let event = match slot {
+            Some(slot) => match self.defer(slot, event) {
+                Some(event) => event,
+                None => return,
+            },
+            None => event,
+        };
+        match event {
+            Event::Wake { slot, generation } => self.wake(slot, generation),
+            Event::Turn { slot, incarnation, actor, generation } => {
+                self.turn(slot, incarnation, actor, generation);
+            }
+            Event::Arrive { conn, request, late } => self.arrive(conn, request, late),
+            Event::Hear { conn, event } => self.heard(conn, event),
+            Event::Broken { conn } => self.broken(conn),
+            Event::Closed { conn } => self.conns[conn].open = false,
+            Event::Connect { slot, incarnation } => self.try_connect(slot, incarnation),
+            Event::Unsent { slot, incarnation, request } => {
+                self.unsent(slot, incarnation, request);
+            }
+            Event::Inbox { slot, incarnation } => self.read_inbox(slot, incarnation),
+            Event::Restart { slot } => self.restart(slot),
+            Event::Unblock { slot, generation } => self.unblocked(slot, generation),
+            Event::Snapshot => self.server.store.snapshot(),
+            Event::Fault(index) => self.strike(index),
+            Event::Mended => {
+                if self.now >= self.server.refusing_until {
+                    self.server.store.refuse(None);
+                }
+            }
+            Event::Quiet => self.quieten(),
+            Event::Settle => self.settle(),
+            Event::Residue => self.residue(),
+        }
+    }
+}
+
+/// A name of the simulator's own.
+pub(crate) fn name(text: &str) -> Name {
+    Name::new(text).expect("a good name")
+}

@@ -1,0 +1,62 @@
+//! Child processes that cannot outlive the test process.
+
+use std::io;
+use std::process::{Child, Command};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+type Job = (Command, Sender<io::Result<Child>>);
+
+/// Starts `command` as a child that the kernel kills when this process ends, however it ends.
+///
+/// The kernel ties a child to the thread that started it, and each test has a thread of its own:
+/// so one thread, which never ends, starts them all.
+pub(crate) fn spawn(command: Command) -> io::Result<Child> {
+    static STARTER: OnceLock<Mutex<Sender<Job>>> = OnceLock::new();
+    let starter = STARTER.get_or_init(|| {
+        let (sender, jobs) = channel::<Job>();
+        std::thread::spawn(move || {
+            for (mut command, answer) in jobs {
+                tie(&mut command);
+                // Nobody waits for the answer only when the test has panicked.
+                let _ = answer.send(command.spawn());
+            }
+        });
+        Mutex::new(sender)
+    });
+    let (answer, started) = channel();
+    let gone = || io::Error::other("the thread that starts children is gone");
+    starter
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .send((command, answer))
+        .map_err(|_| gone())?;
+    started.recv().map_err(|_| gone())?
+}
+
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+fn tie(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+    // SAFETY: the closure runs between fork and exec and makes one system call.
+    unsafe {
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        });
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn tie(_: &mut Command) {}
+
+/// Sends a signal to a child that was started here and is not yet waited for.
+#[allow(unsafe_code)]
+pub(crate) fn signal(child: &Child, signal: i32) -> io::Result<()> {
+    let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
+    // SAFETY: a plain system call; the pid is that of our own child, which is not yet reaped.
+    match unsafe { libc::kill(pid, signal) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

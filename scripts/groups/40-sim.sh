@@ -1,0 +1,12 @@
+# shellcheck shell=bash disable=SC2034
+about="simulator: its own tests, and a small dose of runs"
+
+needs() { needs_nextest; }
+
+run() {
+    local status=0
+    nextest --cargo-profile release -p fencelock-sim -E "not binary(differential)" \
+        --no-tests pass || status=$?
+    step "simulator, quick run" scripts/sim quick || status=$?
+    return "$status"
+}
