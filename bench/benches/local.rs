@@ -1,2 +1,7 @@
-//! x
-fn main(){}
+//! Re-entry and local hand-off.
+
+mod common;
+
+fn main() {
+    common::run(fencelock_bench::local::plans());
+}

@@ -34,7 +34,13 @@ pub struct Args {
 #[derive(Debug, ClapArgs)]
 pub struct Common {
     /// The store: sqlite:PATH, redis://HOST, rediss://HOST, redis+unix:///PATH
-    #[arg(long, global = true, env = "FENCELOCK_STORE", value_name = "URL", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        env = "FENCELOCK_STORE",
+        value_name = "URL",
+        hide_env_values = true
+    )]
     pub store: Option<String>,
     /// Print JSON, for programs
     #[arg(long, global = true)]
@@ -66,8 +72,8 @@ pub enum Command {
 #[command(
     override_usage = "fencelock run [OPTIONS] NAME -- COMMAND [ARG]...",
     after_help = "The command finds FENCELOCK_LOCK, FENCELOCK_TOKEN (the fencing token: send it \
-        with every write) and, with --owner, FENCELOCK_OWNER and FENCELOCK_TICKET in its \
-        environment.\n\n\
+        with every write), FENCELOCK_ABANDONED (whether the holder before was lost: no, yes or \
+        unknown) and, with --owner, FENCELOCK_OWNER and FENCELOCK_TICKET in its environment.\n\n\
         Exit codes:\n  \
         the command's own, or 128+N when signal N ended it\n  \
         1    the lock was not to be had (--no-wait, or --wait ran out; -E changes this code)\n  \

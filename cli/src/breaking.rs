@@ -29,7 +29,9 @@ pub fn break_lock(common: &Common, asked: &Break) -> Result<u8, Failure> {
         let Some(info) = info.filter(|info| !info.holds.is_empty()) else {
             return Ok(0);
         };
-        if !asked.yes {
+        if asked.yes {
+            eprintln!("{DANGER}");
+        } else {
             ask(&LockReport::from(&info), view)?;
         }
         Ok(client.break_lock(&asked.name).await?)

@@ -40,7 +40,8 @@ pub fn ls(common: &Common, ls: &Ls) -> Result<u8, Failure> {
             0 => String::new(),
             n => format!(" ({n} idle: ls --all)"),
         };
-        print(&view.paint(DIM, format!("nobody holds or waits for a lock{beginning}{rest}\n")))?;
+        let nobody = format!("nobody holds or waits for a lock{beginning}{rest}");
+        print(&format!("{}\n", view.paint(DIM, nobody)))?;
     } else {
         print(&table(&shown).render(view))?;
     }

@@ -101,7 +101,7 @@ impl From<&WaiterInfo> for WaiterReport {
 }
 
 /// One word.
-fn abandoned(of: Abandoned) -> &'static str {
+pub fn abandoned(of: Abandoned) -> &'static str {
     match of {
         Abandoned::No => "no",
         Abandoned::Yes => "yes",

@@ -33,7 +33,10 @@ pub fn page(lock: &LockReport, view: View) -> String {
     };
     match (lock.state, &lock.owner) {
         ("held", Some(owner)) => {
-            line("state", format!("{}, by owner {}", view.paint(GOOD, "held"), text::visible(owner)));
+            line(
+                "state",
+                format!("{}, by owner {}", view.paint(GOOD, "held"), text::visible(owner)),
+            );
         }
         ("held", None) => line("state", view.paint(GOOD, "held")),
         _ => line("state", "free".to_owned()),
@@ -46,10 +49,9 @@ pub fn page(lock: &LockReport, view: View) -> String {
         "abandoned",
         match lock.abandoned {
             "no" => "no: the holder before released".to_owned(),
-            "yes" => view.paint(
-                ODD,
-                "yes: a holder was lost; what the lock protects may be half done",
-            ),
+            "yes" => {
+                view.paint(ODD, "yes: a holder was lost; what the lock protects may be half done")
+            }
             _ => "unknown: nothing is known of a holder before".to_owned(),
         },
     );

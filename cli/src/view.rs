@@ -39,7 +39,8 @@ impl View {
 
     /// `text` in `style`, where colours are shown.
     pub fn paint(self, style: Style, text: impl Display) -> String {
-        if self.colour { format!("{style}{text}{style:#}") } else { text.to_string() }
+        let text = text.to_string();
+        if self.colour && !text.is_empty() { format!("{style}{text}{style:#}") } else { text }
     }
 
     /// Prints a value as indented JSON.

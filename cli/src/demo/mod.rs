@@ -13,9 +13,12 @@ mod team;
 mod wire;
 pub mod worker;
 
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use fencelock::blocking::Client;
+use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use crate::args::{Common, Demo};
 use crate::demo::chart::Head;
@@ -30,6 +33,7 @@ use crate::{exit, store};
 pub fn demo(common: &Common, demo: &Demo) -> Result<u8, Failure> {
     let view = View::new(common);
     let place = tempfile::Builder::new().prefix("fencelock-demo-").tempdir()?;
+    tidy_when_told_to_end(place.path().to_owned())?;
     let (url, shown) = match &common.store {
         Some(url) => (url.clone(), store::shown(url)?),
         None => {
@@ -95,12 +99,26 @@ pub fn demo(common: &Common, demo: &Demo) -> Result<u8, Failure> {
     } else {
         progress.say(&format!("\n{}", summary::table(&outcomes).render(view)))?;
         progress.say(&format!("\nWho held the lock when: {}\n", file.display()))?;
-        progress.say(&match missed {
-            0 => view.paint(GOOD, "Every scene showed what it promised.\n"),
-            n => view.paint(BAD, format!("Not as promised: {n}, marked ✗ above.\n")),
-        })?;
+        let end = match missed {
+            0 => view.paint(GOOD, "Every scene showed what it promised."),
+            n => view.paint(BAD, format!("Not as promised: {n}, marked ✗ above.")),
+        };
+        progress.say(&format!("{end}\n"))?;
     }
     Ok(if missed == 0 { exit::DONE } else { exit::NO })
+}
+
+/// Removes the shops when the demo is interrupted. Its processes end with it by themselves.
+fn tidy_when_told_to_end(place: PathBuf) -> Result<(), Failure> {
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            // What cannot be removed is left to the system's own tidying.
+            let _ = std::fs::remove_dir_all(place);
+            std::process::exit(exit::of_signal(signal).into());
+        }
+    });
+    Ok(())
 }
 
 /// Makes the names of two demos on one store differ.

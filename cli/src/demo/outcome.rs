@@ -133,20 +133,29 @@ impl Outcome {
             Scene::Locked | Scene::Paused | Scene::Killed => {
                 check(sold == coupons, format!("{sold} sold out of {coupons}"));
                 let twice = self.books.twice;
-                check(twice == 0, match twice {
-                    0 => "nobody bought twice".into(),
-                    n => format!("{n} people bought twice"),
-                });
-                check(self.books.out_of_order == 0, match self.books.out_of_order {
-                    0 => "tokens in the ledger only grow".into(),
-                    n => format!("{n} sales with a token that had been overtaken"),
-                });
-                check(self.ended < self.closed, if self.ended < self.closed {
-                    "sold out within the sale window".into()
-                } else {
-                    "the sale window closed first; this machine is very slow or the store hangs"
-                        .into()
-                });
+                check(
+                    twice == 0,
+                    match twice {
+                        0 => "nobody bought twice".into(),
+                        n => format!("{n} people bought twice"),
+                    },
+                );
+                check(
+                    self.books.out_of_order == 0,
+                    match self.books.out_of_order {
+                        0 => "tokens in the ledger only grow".into(),
+                        n => format!("{n} sales with a token that had been overtaken"),
+                    },
+                );
+                check(
+                    self.ended < self.closed,
+                    if self.ended < self.closed {
+                        "sold out within the sale window".into()
+                    } else {
+                        "the sale window closed first; this machine is very slow or the store hangs"
+                            .into()
+                    },
+                );
             }
         }
         if self.scene == Scene::NoLock {
@@ -158,10 +167,13 @@ impl Outcome {
             let mut visits: Vec<&Visit> = self.visits.iter().map(|(_, visit)| visit).collect();
             visits.sort_by_key(|visit| visit.got);
             let overlaps = visits.windows(2).filter(|pair| pair[1].got < pair[0].left).count();
-            check(overlaps == 0, match overlaps {
-                0 => format!("{} grants, no two at the same time", visits.len()),
-                n => format!("{n} grants began before the hold before them had ended"),
-            });
+            check(
+                overlaps == 0,
+                match overlaps {
+                    0 => format!("{} grants, no two at the same time", visits.len()),
+                    n => format!("{n} grants began before the hold before them had ended"),
+                },
+            );
         }
 
         let pauses = matches!(self.scene, Scene::Paused | Scene::Unchecked);
@@ -192,10 +204,13 @@ impl Outcome {
             _ => {}
         }
         if pauses && let Some(woke) = woke {
-            check(woke.lost, match woke.lost {
-                true => "the woken holder's guard said: lost".into(),
-                false => "the woken holder's guard still said: held".into(),
-            });
+            check(
+                woke.lost,
+                match woke.lost {
+                    true => "the woken holder's guard said: lost".into(),
+                    false => "the woken holder's guard still said: held".into(),
+                },
+            );
         }
         if self.scene != Scene::Locked {
             let told = self.successor().map(|(_, visit)| visit.abandoned);

@@ -47,8 +47,11 @@ impl Progress {
         }
     }
 
-    /// Something befell a holder.
-    pub fn incident(&self, text: &str) -> Result<(), Failure> {
+    /// Something befell a holder; beside the bar stands what is awaited now.
+    pub fn incident(&self, text: &str, awaited: &'static str) -> Result<(), Failure> {
+        if let Some(bar) = &self.bar {
+            bar.set_message(awaited);
+        }
         match &self.bar {
             Some(bar) => bar.suspend(|| self.say(&format!("   {text}\n"))),
             None => self.say(&format!("   {text}\n")),

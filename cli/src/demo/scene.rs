@@ -52,17 +52,9 @@ impl Cast<'_> {
         30_000_000 + u64::from(self.coupons) * 50_000
     }
 
-    /// In the scenes with a mishap, whom it befalls.
-    fn unlucky(scene: Scene) -> Option<u32> {
-        match scene {
-            Scene::NoLock | Scene::Locked => None,
-            Scene::Paused | Scene::Unchecked => Some(1),
-            Scene::Killed => Some(0),
-        }
-    }
-
     fn setup(&self, scene: Scene, process: u32, shop: &Path) -> Setup {
-        let lease = if Self::unlucky(scene).is_some() { SHORT_LEASE } else { CALM_LEASE };
+        let mishap = matches!(scene, Scene::Paused | Scene::Unchecked | Scene::Killed);
+        let lease = if mishap { SHORT_LEASE } else { CALM_LEASE };
         Setup {
             process,
             processes: self.processes,
@@ -77,8 +69,7 @@ impl Cast<'_> {
                 claim_ms: CLAIM.as_millis() as u64,
             }),
             checked: scene != Scene::Unchecked,
-            park_at: (Self::unlucky(scene) == Some(process))
-                .then(|| i64::from(self.coupons) * 2 / 3),
+            park_at: mishap.then(|| i64::from(self.coupons) * 2 / 3),
         }
     }
 
@@ -178,11 +169,14 @@ impl Course<'_> {
             format!("kill -9 to process {who}, inside its sale")
         } else {
             self.stop_cleanly(process)?;
-            format!("SIGSTOP to process {who}, inside its sale: it has read a stock of {}", parked.stock)
+            format!(
+                "SIGSTOP to process {who}, inside its sale: it has read a stock of {}",
+                parked.stock
+            )
         };
         let stopped = micros();
         self.incident = Some(Incident { process, parked, stopped, resumed: None, woke: None });
-        self.progress.incident(&said)
+        self.progress.incident(&said, "its lease runs out")
     }
 
     /// Stops a process, but not in the middle of a write to the lock's store: in an embedded
@@ -219,10 +213,9 @@ impl Course<'_> {
         let slept = Duration::from_micros(resumed - incident.stopped);
         self.team.tell(process, &Order::GoOn)?;
         self.team.resume(process)?;
-        self.progress.incident(&format!(
-            "SIGCONT after {}: others have sold {count} meanwhile",
-            crate::span::show(slept)
-        ))
+        let slept = crate::span::show(slept);
+        self.progress
+            .incident(&format!("SIGCONT after {slept}: others have sold {count} meanwhile"), "")
     }
 }
 

@@ -21,6 +21,8 @@ const SCHEMA: &str = "
     CREATE INDEX ledger_person ON ledger (person);
     CREATE TABLE fence (highest INTEGER NOT NULL);
     INSERT INTO fence VALUES (0);
+    CREATE TABLE mishap (struck INTEGER NOT NULL);
+    INSERT INTO mishap VALUES (0);
 ";
 
 /// A connection to the shop.
@@ -107,13 +109,17 @@ impl Shop {
         Ok(found.is_some())
     }
 
+    /// True for one caller only, whichever process asks first: the one whom the mishap befalls.
+    pub fn draw_the_lot(&self) -> Result<bool, Failure> {
+        Ok(self.db.execute("UPDATE mishap SET struck = 1 WHERE struck = 0", [])? == 1)
+    }
+
     /// Writes a sale, and the stock that was read less one, in one transaction: unless the ledger
     /// checks tokens and has seen a later one.
     pub fn write(&mut self, sale: Sale) -> Result<Written, Failure> {
         let all = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let highest: i64 = all
-            .prepare_cached("SELECT highest FROM fence")?
-            .query_row([], |row| row.get(0))?;
+        let highest: i64 =
+            all.prepare_cached("SELECT highest FROM fence")?.query_row([], |row| row.get(0))?;
         if sale.checked && sale.token < unsigned(highest) {
             return Ok(Written::Refused { highest: unsigned(highest) });
         }
@@ -124,7 +130,12 @@ impl Shop {
         all.prepare_cached(
             "INSERT INTO ledger (person, process, token, at) VALUES (?1, ?2, ?3, ?4)",
         )?
-        .execute(params![sale.person, sale.process, signed(sale.token), signed(sale.at)])?;
+        .execute(params![
+            sale.person,
+            sale.process,
+            signed(sale.token),
+            signed(sale.at)
+        ])?;
         let is = sale.read - 1;
         all.prepare_cached("UPDATE stock SET remaining = ?1")?.execute([is])?;
         all.commit()?;

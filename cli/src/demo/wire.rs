@@ -35,7 +35,8 @@ pub struct Setup {
     pub lock: Option<LockSetup>,
     /// Whether the ledger refuses tokens that are too old.
     pub checked: bool,
-    /// Park the first worker that reads so much stock or less, inside its critical section.
+    /// The first worker of all processes that reads so much stock or less stands still there,
+    /// inside its critical section.
     pub park_at: Option<i64>,
 }
 

@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, Write};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -48,7 +47,6 @@ fn sell() -> Result<(), Failure> {
             (Some(client), Some(lock)) => Some(client.lock(&lock.name)?),
             _ => None,
         },
-        may_park: AtomicBool::new(true),
         orders: Mutex::new(orders),
         setup,
     };
@@ -73,22 +71,19 @@ struct Counter {
     setup: Setup,
     arrivals: Vec<u32>,
     lock: Option<Lock>,
-    may_park: AtomicBool,
     orders: Mutex<Receiver<Order>>,
 }
 
 impl Counter {
     fn serve_all(&self) -> Result<(), Failure> {
-        let shops = (0..self.setup.workers)
-            .map(|_| Shop::open(&self.setup.shop))
-            .collect::<Result<Vec<Shop>, Failure>>()?;
+        let workers = (0..self.setup.workers)
+            .map(|worker| Worker::new(self, worker))
+            .collect::<Result<Vec<Worker<'_>>, Failure>>()?;
         tell(&Report::Ready)?;
         self.await_order()?;
         std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..)
-                .zip(shops)
-                .map(|(worker, shop)| scope.spawn(move || Worker::new(self, worker, shop).serve()))
-                .collect();
+            let workers: Vec<_> =
+                workers.into_iter().map(|worker| scope.spawn(|| worker.serve())).collect();
             workers.into_iter().try_for_each(|worker| {
                 worker.join().unwrap_or_else(|_| Err(Failure::own("a worker panicked")))
             })
@@ -106,29 +101,60 @@ struct Worker<'a> {
     worker: u32,
     shop: Shop,
     chance: ChaCha8Rng,
+    /// What the first customer saw before the sale opened.
+    page: Option<Page>,
+}
+
+/// What a customer sees before buying.
+#[derive(Clone, Copy, Debug)]
+struct Page {
+    stock: i64,
+    has_one: bool,
 }
 
 impl<'a> Worker<'a> {
-    fn new(counter: &'a Counter, worker: u32, shop: Shop) -> Worker<'a> {
+    fn new(counter: &'a Counter, worker: u32) -> Result<Worker<'a>, Failure> {
         let setup = &counter.setup;
         let own = setup.seed ^ (u64::from(setup.process) << 32) ^ (u64::from(worker + 1) << 48);
-        Worker { counter, worker, shop, chance: ChaCha8Rng::seed_from_u64(own) }
+        let mut worker = Worker {
+            counter,
+            worker,
+            shop: Shop::open(&setup.shop)?,
+            chance: ChaCha8Rng::seed_from_u64(own),
+            page: None,
+        };
+        // Without a lock nothing keeps the first customers from opening the page before the sale
+        // begins, as they do in every flash sale.
+        if counter.lock.is_none()
+            && let Some(first) = worker.customers().next()
+        {
+            worker.page = Some(worker.look(first)?);
+        }
+        Ok(worker)
+    }
+
+    /// Whom this worker serves. Neighbours in the row of arrivals go to different processes.
+    fn customers(&self) -> impl Iterator<Item = u32> + use<'a> {
+        let setup = &self.counter.setup;
+        let place = (self.worker * setup.processes + setup.process) as usize;
+        let all = (setup.workers * setup.processes) as usize;
+        customers::served_by(&self.counter.arrivals, place, all)
+    }
+
+    fn look(&self, person: u32) -> Result<Page, Failure> {
+        Ok(Page { stock: self.shop.stock()?, has_one: self.shop.has_one(person)? })
     }
 
     /// Serves customers until the sale is over.
     fn serve(mut self) -> Result<(), Failure> {
-        let setup = &self.counter.setup;
-        // Neighbours in the row of arrivals go to different processes.
-        let place = (self.worker * setup.processes + setup.process) as usize;
-        let all = (setup.workers * setup.processes) as usize;
-        for person in customers::served_by(&self.counter.arrivals, place, all) {
+        for person in self.customers() {
             let asked = micros();
             let guard = self.counter.lock.as_ref().map(Lock::acquire).transpose()?;
             let got = micros();
             let deed = self.sell(person, guard.as_ref(), got)?;
             let left = micros();
             let token = guard.as_ref().map(|guard| guard.token().get());
-            let abandoned = guard.as_ref().map_or(Abandoned::No, |guard| told(guard));
+            let abandoned = guard.as_ref().map_or(Abandoned::No, told);
             if let Some(guard) = guard {
                 // A lost hold has nothing to release, and the ledger has the last word anyway.
                 let _ = guard.release();
@@ -145,16 +171,20 @@ impl<'a> Worker<'a> {
 
     /// The critical section: read, check, wait a little, write.
     fn sell(&mut self, person: u32, guard: Option<&Guard>, got: u64) -> Result<Deed, Failure> {
-        let stock = self.shop.stock()?;
-        if stock <= 0 || !self.shop.is_open(micros())? {
+        let page = match self.page.take() {
+            Some(page) => page,
+            None => self.look(person)?,
+        };
+        if page.stock <= 0 || !self.shop.is_open(micros())? {
             return Ok(Deed::Over);
         }
-        if self.shop.has_one(person)? {
+        if page.has_one {
             return Ok(Deed::HasOne);
         }
+        let stock = page.stock;
         if let Some(guard) = guard
             && self.counter.setup.park_at.is_some_and(|at| stock <= at)
-            && self.counter.may_park.swap(false, Ordering::Relaxed)
+            && self.shop.draw_the_lot()?
         {
             return self.park(person, stock, guard, got);
         }
@@ -167,13 +197,7 @@ impl<'a> Worker<'a> {
 
     /// Stands still inside the critical section, then writes without looking whether the lock is
     /// still held: a program that was paused between the look and the write does the same.
-    fn park(
-        &mut self,
-        person: u32,
-        stock: i64,
-        guard: &Guard,
-        got: u64,
-    ) -> Result<Deed, Failure> {
+    fn park(&mut self, person: u32, stock: i64, guard: &Guard, got: u64) -> Result<Deed, Failure> {
         let token = guard.token().get();
         self.await_confirmation(guard);
         tell(&Report::Parked(Parked { worker: self.worker, token, stock, got }))?;

@@ -6,7 +6,7 @@ mod sqlite;
 mod trial;
 mod watch;
 
-use fencelock::{Capabilities, Client};
+use fencelock::{Capabilities, Client, ErrorKind};
 use serde::Serialize;
 
 use crate::args::{Common, Doctor};
@@ -45,6 +45,7 @@ pub fn doctor(common: &Common, asked: &Doctor) -> Result<u8, Failure> {
 /// Gathers what can be known. What stands in the way becomes a fact itself.
 async fn examine(url: &str, asked: &Doctor) -> Vec<Fact> {
     let mut facts = Vec::new();
+    let mut there = true;
     let connecting = Client::builder(url).label(client::label("fencelock doctor")).connect();
     match connecting.await {
         Ok(client) => {
@@ -53,12 +54,13 @@ async fn examine(url: &str, asked: &Doctor) -> Vec<Fact> {
             client.close().await;
         }
         Err(error) => {
+            there = error.kind() != ErrorKind::Unavailable;
             let meaning = "the store cannot be used";
             facts.push(Fact::new(Severity::Problem, "connection", error.message(), meaning));
         }
     }
     // The store's own word is worth hearing even when no lock could be taken.
-    if url.starts_with("redis") {
+    if url.starts_with("redis") && there {
         let broken = facts.iter().any(|fact| fact.severity == Severity::Problem);
         match redis::facts(url).await {
             Ok(told) => merge(&mut facts, told),

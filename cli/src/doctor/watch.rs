@@ -61,9 +61,10 @@ impl Seen {
 
     /// The longest hold seen, as far as it was seen, and whether it is known from end to end.
     fn longest(&self) -> Option<(Duration, bool)> {
-        let spans = self.holds.values().map(|hold| {
-            (hold.last - hold.first + STEP, !hold.old && hold.look < self.looks)
-        });
+        let spans = self
+            .holds
+            .values()
+            .map(|hold| (hold.last - hold.first + STEP, !hold.old && hold.look < self.looks));
         spans.max_by_key(|(span, _)| *span)
     }
 

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::args::Run;
 use crate::failure::Failure;
-use crate::{exit, text};
+use crate::{exit, report, text};
 
 /// In which process group the command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,7 @@ impl Child {
             .args(arguments)
             .env("FENCELOCK_LOCK", guard.name())
             .env("FENCELOCK_TOKEN", guard.token().to_string())
+            .env("FENCELOCK_ABANDONED", report::abandoned(guard.previous_abandoned()))
             .env_remove("FENCELOCK_OWNER")
             .env_remove("FENCELOCK_TICKET");
         if let Some(owner) = &run.owner {

@@ -27,12 +27,17 @@ async fn under_lock(
     group: Group,
     mut signals: Signals,
 ) -> Result<u8, Failure> {
-    let connecting =
-        Client::builder(url).lease(run.lease).label(label(run)).connect();
+    let connecting = Client::builder(url).lease(run.lease).label(label(run)).connect();
     let client = tokio::select! {
         client = connecting => client?,
         signal = signals.fatal() => return Ok(exit::of_signal(signal)),
     };
+    if !client.capabilities().processes {
+        return Err(Failure::own(
+            "this store lives in one process only, so a lock on it keeps nobody else out; use \
+             sqlite:PATH or redis://HOST, or no --store at all",
+        ));
+    }
     let done = with_client(&client, run, group, &mut signals).await;
     client.close().await;
     done
@@ -85,12 +90,7 @@ fn not_acquired(run: &Run, error: &Error) -> Failure {
 }
 
 /// Runs the command under the guard.
-async fn hold(
-    guard: Guard,
-    run: &Run,
-    group: Group,
-    signals: &mut Signals,
-) -> Result<u8, Failure> {
+async fn hold(guard: Guard, run: &Run, group: Group, signals: &mut Signals) -> Result<u8, Failure> {
     let lost = guard.lost();
     let mut child = match Child::spawn(run, &guard, group) {
         Ok(child) => child,
@@ -155,7 +155,7 @@ fn label(run: &Run) -> String {
     }
     let words: Vec<_> = run.command.iter().map(|word| word.to_string_lossy()).collect();
     let mut command = words.join(" ");
-    if let Some((end, _)) = command.char_indices().nth(60) {
+    if let Some((end, _)) = command.char_indices().nth(32) {
         command.truncate(end);
         command.push('…');
     }

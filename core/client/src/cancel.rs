@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use crate::cell::Cell;
 use crate::guard::Started;
 use crate::shared::Shared;
+use crate::{Error, ErrorKind, Result};
 
 /// Cancels blocking waits from another thread, once and for good. Cheap to clone; all clones are
 /// the same token. An async wait needs none: drop its future.
@@ -54,6 +55,12 @@ impl CancelToken {
         self.0.lock().cancelled
     }
 
+    /// # Errors
+    /// `Cancelled` when it was.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.is_cancelled() { Err(cancelled()) } else { Ok(()) }
+    }
+
     /// Registers a wait until the guard is dropped.
     pub(crate) fn arm(&self, started: &Started) -> Disarm<'_> {
         let Started::Pending { wait, .. } = started else { return Disarm(self, None) };
@@ -79,6 +86,11 @@ impl Armed {
             shared.cancel_told(self.call, &self.cell);
         }
     }
+}
+
+/// What a cancelled wait ends with.
+pub(crate) fn cancelled() -> Error {
+    Error::new(ErrorKind::Cancelled, "the wait for the lock was cancelled")
 }
 
 /// Forgets a registered wait.

@@ -55,8 +55,16 @@ impl Guard {
         since: Time,
     ) -> Guard {
         tracing::trace!(lock = %lock.name, token = grant.token.get(), "granted");
+        let mut reentry = grant.reentry;
         if let Some(owner) = &owner {
-            let _ = lock.shared().with(|core, _| core.roster.enter(&lock.name, owner, grant.hold));
+            // Whether another client has a hold of the owner, only the store knows.
+            let had = lock.shared().with(|core, now| {
+                let mut holds = core.roster.holds(&lock.name, owner).iter();
+                let had = holds.any(|hold| core.engine.remaining(now, *hold).is_some());
+                core.roster.enter(&lock.name, owner, grant.hold);
+                had
+            });
+            reentry |= had.unwrap_or(false);
         }
         Guard {
             lock,
@@ -65,7 +73,7 @@ impl Guard {
             hold: grant.hold,
             token: grant.token,
             abandoned: grant.abandoned,
-            reentry: grant.reentry,
+            reentry,
             released: false,
             since,
         }
@@ -101,7 +109,10 @@ impl Guard {
         if self.is_valid() {
             return Ok(self.token);
         }
-        let why = self.cell.lost().map_or("its validity ended", LossReason::describe);
+        let why = match self.shared().is_forked() {
+            true => "it belongs to the process that forked this one",
+            false => self.cell.lost().map_or("its validity ended", LossReason::describe),
+        };
         Err(Error::new(
             ErrorKind::Lost,
             format!("the lock {:?} is lost: {why}; stop, and acquire it again", self.lock.name),
@@ -163,7 +174,7 @@ impl Guard {
         self.abandoned
     }
 
-    /// Whether the owner had the lock already when this hold was granted.
+    /// Whether the owner had the lock already, in this client, when this hold was granted.
     pub fn is_reentry(&self) -> bool {
         self.reentry
     }

@@ -41,7 +41,11 @@
 //! # Fork
 //! A child made by `fork` has none of its parent's holds. There, the parent's clients answer
 //! [`ErrorKind::Closed`], its guards are not valid, and neither touches the parent's connection:
-//! connect again in the child. The parent's own holds are not disturbed.
+//! connect again in the child. The parent's own holds are not disturbed. As with every library that
+//! has threads, fork while no other thread is in the middle of a call.
+
+#[cfg(not(any(feature = "memory", feature = "sqlite", feature = "redis")))]
+compile_error!("fencelock needs a store: turn on one of the features memory, sqlite, redis");
 
 mod alarm;
 mod builder;

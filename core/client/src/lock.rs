@@ -136,7 +136,8 @@ impl Lock {
     /// store is waited out.
     ///
     /// # Errors
-    /// `Misconfigured`, `InvalidArgument`, `Unsupported`, `Closed`; never `Unavailable`.
+    /// `Misconfigured`, `InvalidArgument`, `Unsupported`, `Closed`; `Unavailable` only when too many
+    /// wait in this client already.
     ///
     /// # Cancel safety
     /// Dropping the future gives up the place in the queue; a grant that arrived meanwhile is

@@ -24,8 +24,8 @@ impl StoreOptions {
     /// The store's URL, unless the options are given as such.
     pub(crate) fn url(&self, text: &str) -> Result<(StoreUrl, ClientOptions)> {
         #[cfg(feature = "redis")]
-        if self.redis.is_some() {
-            let url = StoreUrl { kind: Kind::Redis, text: "redis://".to_owned() };
+        if let Some(redis) = &self.redis {
+            let url = StoreUrl { kind: Kind::Redis, text: format!("redis://{}", redis.address) };
             return Ok((url, ClientOptions::default()));
         }
         StoreUrl::split(text)

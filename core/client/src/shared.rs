@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::alarm::Alarm;
+use crate::cancel::cancelled;
 use crate::cell::Cell;
 use crate::metrics::{Counts, Metrics};
 use crate::roster::Roster;
@@ -295,8 +296,7 @@ impl Shared {
     /// Ends a pending acquire whose caller waits for the word.
     pub(crate) fn cancel_told(&self, call: CallKey, cell: &Cell) {
         if let Ok(true) = self.with(|core, now| core.engine.cancel(now, call)) {
-            let error = Error::new(ErrorKind::Cancelled, "the wait for the lock was cancelled");
-            cell.complete(Outcome::Failed(error), clock::now());
+            cell.complete(Outcome::Failed(cancelled()), clock::now());
         }
     }
 

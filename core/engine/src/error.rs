@@ -80,7 +80,7 @@ impl fmt::Display for ErrorKind {
 }
 
 /// An error: its kind, and a message that says what happened and what to do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
     kind: ErrorKind,

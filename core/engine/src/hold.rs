@@ -36,7 +36,7 @@ pub enum Owner {
 }
 
 /// How long an acquire waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Patience {
     /// Not at all.
     Try,
@@ -47,7 +47,7 @@ pub enum Patience {
 }
 
 /// What an acquire asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ask {
     /// Who acquires.
     pub owner: Owner,

@@ -4,6 +4,8 @@
 //! clock reading, and gives [`Effect`]s. [`store`] holds the rules that a store applies to one
 //! lock, in plain Rust; [`redis`] the same rules as Lua scripts, with their codec.
 
+#![deny(clippy::unwrap_used, clippy::expect_used)]
+
 pub mod error;
 pub mod event;
 pub mod hold;

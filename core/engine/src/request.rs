@@ -36,7 +36,7 @@ pub enum Mode {
 }
 
 /// An operation on a store.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// Take the lock, queue for it, or learn that it is taken.
     Acquire(Acquire),
@@ -64,7 +64,7 @@ pub enum Op {
 pub const MAX_BEATS: usize = 100;
 
 /// Take the lock.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Acquire {
     /// Which lock.
     pub lock: Name,
@@ -90,7 +90,7 @@ pub struct Acquire {
 }
 
 /// How a waiter queues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Wait {
     /// The ticket of an earlier place in the queue; 0 for a new one.
     pub ticket: u64,
@@ -102,7 +102,7 @@ pub struct Wait {
 }
 
 /// Renew a hold; or, if it is still queued, show that its waiter lives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Beat {
     /// Which lock.
     pub lock: Name,
@@ -115,7 +115,7 @@ pub struct Beat {
 }
 
 /// End a hold, or leave the queue. Harmless when repeated.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Release {
     /// Which lock.
     pub lock: Name,

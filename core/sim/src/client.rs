@@ -58,6 +58,8 @@ pub struct Client {
     pub serial: u32,
     /// It is being closed, under this handle; or closed.
     pub closing: Option<Tag>,
+    /// Holds whose release said that they were lost before their holders were told.
+    pub ended: Vec<Tag>,
 }
 
 impl Client {
@@ -77,7 +79,7 @@ impl Client {
 #[allow(missing_docs)]
 pub enum Call {
     Acquire(Waiting),
-    Release { lost: bool },
+    Release { lock: usize, since: Instant, sent: bool },
     Extend { hold: Tag },
     Break,
     Close,
@@ -94,8 +96,6 @@ pub struct Waiting {
     pub patience: Patience,
     /// Its explicit lease, and whether it has a ceiling.
     pub terms: Terms,
-    /// When it was asked, by the client's clock.
-    pub asked: Time,
 }
 
 /// What was asked of a hold.
@@ -166,6 +166,6 @@ pub struct Held {
     pub seen: Option<u64>,
     /// The latest end of its validity that was seen, by the client's clock.
     pub end: Time,
-    /// What was asked.
-    pub terms: Terms,
+    /// When it was granted.
+    pub since: Instant,
 }

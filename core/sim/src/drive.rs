@@ -114,6 +114,8 @@ impl World {
                 Effect::Send(request) => {
                     self.trace.mix(request.id.0);
                     self.trace.line(self.now, || format!("c{slot} sends {request:?}"));
+                    self.sent_release |=
+                        matches!(request.op, fencelock_engine::request::Op::Release(_));
                     if let fencelock_engine::request::Op::Beat(beats) = &request.op {
                         if beats.len() > 1 {
                             self.cover.add(Cover::BatchedRenewal);
@@ -162,8 +164,11 @@ impl World {
                 self.refused(slot, &waiting.patience, waiting.terms, error.kind());
             }
             (Call::Release { .. }, Outcome::Released) => {}
-            (Call::Release { .. }, Outcome::Failed(error)) => {
-                if !matches!(error.kind(), ErrorKind::Lost | ErrorKind::Unavailable) {
+            (Call::Release { lock, since, sent }, Outcome::Failed(error)) => {
+                // What left while the hold was valid counts as released.
+                let lost = error.kind() == ErrorKind::Lost
+                    && (!sent || self.checks.exclusion.broken_since(lock, since));
+                if !lost && error.kind() != ErrorKind::Unavailable {
                     self.checks.fail("only the holder releases", self.now, || {
                         format!("c{slot} {tag:x}: a release ended as {error:?}")
                     });
@@ -270,7 +275,7 @@ impl World {
             lost: None,
             seen,
             end: local,
-            terms,
+            since: self.now,
         });
         actor.cancel_at = None;
         actor.regret = regret;
@@ -284,6 +289,11 @@ impl World {
         let actor = &mut self.clients[slot].actors[number];
         let held = actor.held.iter_mut().find(|held| held.tag == tag);
         let Some(held) = held.filter(|held| held.lost.is_none()) else {
+            let ended = &mut self.clients[slot].ended;
+            if let Some(at) = ended.iter().position(|it| *it == tag) {
+                ended.swap_remove(at);
+                return;
+            }
             self.checks.fail("lost in time", self.now, || {
                 format!("c{slot} {tag:x}: a loss is told twice, or after the release")
             });
@@ -292,7 +302,7 @@ impl World {
         held.lost = Some(reason);
         let lock = held.lock;
         self.cover.add(Cover::LostTold);
-        self.checks.lost(self.now, lock, tag, self.clients[slot].incarnation, reason);
+        self.checks.lost(lock, tag, self.clients[slot].incarnation, reason);
         let soon = self.dice.below(5_000 * US);
         self.schedule_turn(slot, number, soon);
     }
@@ -333,6 +343,13 @@ impl World {
                 continue;
             }
             let end = now + left;
+            if held.end < now && held.end > Time::ZERO {
+                let before = held.end;
+                self.checks.fail("lost in time", self.now, || {
+                    format!("c{slot} {:x} ended at {before:?} and is valid again", held.tag)
+                });
+                return;
+            }
             if end < held.end {
                 let before = held.end;
                 self.checks.fail("lease arithmetic", self.now, || {

@@ -78,7 +78,11 @@ impl World {
             Fault::BlackHole { slot, up, down, span } => self.black_hole(slot, up, down, span),
             Fault::Pause { slot, span } => self.pause(slot, span),
             Fault::Crash { slot, span } => self.crash(slot, span),
-            Fault::Jump { slot, by } => self.clients[slot].clock.jump(by),
+            Fault::Jump { slot, by } => {
+                self.clients[slot].clock.jump(by);
+                let wanted = self.clients[slot].wake_at;
+                self.rearm(slot, wanted);
+            }
             Fault::ServerPause { span } => {
                 self.server.paused_until = self.server.paused_until.max(self.now + span);
                 self.cover.add(Cover::ServerPaused);
@@ -97,7 +101,7 @@ impl World {
                 self.server.store.rollback();
                 self.server.clock.step(skew);
                 self.forgets(None);
-                self.checks.rolled_back();
+                self.checks.rolled_back(self.now);
                 if held {
                     self.cover.add(Cover::FailoverWhileHeld);
                 }

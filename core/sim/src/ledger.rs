@@ -47,9 +47,4 @@ impl Ledger {
     pub fn version(&self) -> u64 {
         self.version
     }
-
-    /// The highest token seen.
-    pub fn highest(&self) -> u64 {
-        self.highest
-    }
 }

@@ -7,6 +7,7 @@ mod cover;
 mod dice;
 mod drive;
 mod event;
+pub mod exhaust;
 mod fault;
 mod ledger;
 mod network;

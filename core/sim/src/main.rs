@@ -8,6 +8,7 @@ use fencelock_sim::{Runner, StoreKind, Tally, Trace};
 const USAGE: &str = "\
 usage: fencelock-sim quick
        fencelock-sim deep --seconds N [--from SEED] [--store record|redis]
+       fencelock-sim exhaust [small|large|planted] [--scope NAME] [--threads N]
        fencelock-sim --seed N [--store record|redis] [--trace]";
 
 /// Seeds of `quick`, on each store.
@@ -26,6 +27,9 @@ struct Args {
 }
 
 fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some("exhaust") {
+        return fencelock_sim::exhaust::command(std::env::args().skip(2));
+    }
     let args = match parse(std::env::args().skip(1)) {
         Ok(args) => args,
         Err(wrong) => {
@@ -129,7 +133,10 @@ fn deep(args: &Args) -> ExitCode {
     while Instant::now() < stop {
         for (kind, tally, spent) in &mut tallies {
             let begun = Instant::now();
-            tally.add(&runner.run(seed, *kind, Trace::silent()));
+            if std::env::var_os("SIM_VERBOSE").is_some() {
+                eprintln!("{seed}");
+            }
+                    tally.add(&runner.run(seed, *kind, Trace::silent()));
             *spent += begun.elapsed();
         }
         seed += 1;

@@ -1,6 +1,6 @@
 //! The store's side of the world: its clock, its troubles, and what it publishes.
 
-use fencelock_engine::reply::{Abandoned, Body, Failure, LockInfo, Push, Reply, Standing};
+use fencelock_engine::reply::{Abandoned, Body, Failure, LockInfo, Reply, Standing};
 use fencelock_engine::request::Op;
 
 use crate::clock::{Instant, StoreClock};
@@ -71,7 +71,9 @@ impl World {
             self.trace.line(self.now, || format!("store publishes to {to}: {push:?}"));
             self.publish(*to, push);
         }
-        self.checks.executed(self.now, clock, incarnation, op, &result, &sent, &self.names);
+        let muted = self.server.reach.muted;
+        let names = &self.names;
+        self.checks.executed(self.now, clock, incarnation, op, &result, &sent, names, muted);
         self.server.reach.sent = sent;
         self.server.reach.sent.clear();
         result
@@ -124,17 +126,5 @@ impl World {
             Abandoned::Yes => self.cover.add(Cover::AbandonedYes),
             Abandoned::Unknown => self.cover.add(Cover::AbandonedUnknown),
         }
-    }
-}
-
-/// The lock and the hold of a push.
-pub(crate) fn subject(
-    push: &Push,
-) -> (&fencelock_engine::Name, fencelock_engine::HoldId) {
-    match push {
-        Push::Granted { lock, hold, .. }
-        | Push::Wanted { lock, hold }
-        | Push::Broken { lock, hold }
-        | Push::Changed { lock, hold } => (lock, *hold),
     }
 }

@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
+use fencelock_engine::HoldId;
+use fencelock_engine::request::{Beat, Op};
+
 use crate::client::{Call, Open, Tag};
 use crate::clock::{Instant, MS, SEC};
 use crate::cover::Cover;
 use crate::event::Event;
+use crate::fault::Fault;
+use crate::store::Reach;
 use crate::world::World;
 
 impl World {
@@ -34,8 +39,12 @@ impl World {
                     self.close(slot);
                 }
             }
+            self.touch();
             let options = &self.plan.options;
-            let after = options.claim * 6 + options.request_timeout * 2;
+            let mut after = options.claim * 6 + options.request_timeout * 2;
+            if self.disturbed() {
+                after = after.max(options.claim * 11).max(self.plan.longest_lease());
+            }
             self.queue.push(self.now + after.as_nanos() as u64 + SEC, Event::Residue);
             return;
         }
@@ -70,6 +79,27 @@ impl World {
         self.drain(slot);
     }
 
+    /// Whether the store may keep what nobody told it to: after a failover it knows again what was
+    /// released, and after its clock went back it counts from an earlier time.
+    fn disturbed(&self) -> bool {
+        self.plan.faults.iter().any(|(_, fault)| {
+            matches!(fault, Fault::Failover { .. } | Fault::ClockStep { .. })
+        })
+    }
+
+    /// Somebody else looks at every lock: any contact brings a lock up to date.
+    fn touch(&mut self) {
+        let clock = self.server.clock.read(self.now);
+        let hold = HoldId(u128::MAX);
+        for lock in self.names.clone() {
+            let beat = Beat { lock, hold, lease: self.plan.options.lease, used: 0 };
+            let mut nobody = Reach::default();
+            nobody.listening.resize(self.server.polling.len(), false);
+            // What it answers is of no interest.
+            let _ = self.server.store.execute(clock, 0, &Op::Beat(vec![beat]), &mut nobody);
+        }
+    }
+
     /// Looks whether anything is left at the store.
     pub(crate) fn residue(&mut self) {
         self.done = true;
@@ -79,6 +109,9 @@ impl World {
                 let text = format!("c{slot} is not closed: {open:?}");
                 self.checks.fail("one completion", self.now, || text);
             }
+        }
+        if self.disturbed() {
+            self.touch();
         }
         let clock = self.server.clock.read(self.now);
         let living: Vec<usize> = self.clients.iter().map(|client| client.incarnation).collect();

@@ -1,6 +1,7 @@
 //! What happened, as a hash always and as text when asked for.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 
 use crate::clock::Instant;
 
@@ -36,7 +37,8 @@ impl Trace {
     /// Notes a line. It is formatted only when somebody reads it.
     pub fn line(&mut self, at: Instant, what: impl FnOnce() -> String) {
         if self.echo {
-            println!("{:>13.6} {}", at as f64 / 1e9, what());
+            // Whoever reads may stop reading.
+            let _ = writeln!(std::io::stdout(), "{:>13.6} {}", at as f64 / 1e9, what());
         } else if let Some(text) = &mut self.text {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{:>13.6} {}", at as f64 / 1e9, what());

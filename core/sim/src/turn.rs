@@ -72,6 +72,7 @@ impl World {
 
     /// A turn of a caller that holds something.
     fn hold(&mut self, slot: usize, actor: usize) {
+        self.told(slot, actor);
         let it = &mut self.clients[slot].actors[actor];
         let last = it.held.len() - 1;
         if std::mem::take(&mut it.regret) {
@@ -123,6 +124,27 @@ impl World {
         }
         if self.clients[slot].actors[actor].held.len() == last + 1 {
             self.schedule_turn(slot, actor, rest);
+        }
+    }
+
+    /// A caller that runs has been told of what it lost a moment ago.
+    fn told(&mut self, slot: usize, actor: usize) {
+        let now = self.local(slot);
+        let client = &self.clients[slot];
+        if self.now < client.paused_until + 5 * MS {
+            return;
+        }
+        let held = &client.actors[actor].held;
+        let untold = held.iter().find(|held| {
+            held.lost.is_none()
+                && held.end > fencelock_engine::Time::ZERO
+                && held.end + Duration::from_millis(5) < now
+        });
+        if let Some(held) = untold {
+            let (tag, end) = (held.tag, held.end);
+            self.checks.fail("lost in time", self.now, || {
+                format!("c{slot} {tag:x} ended at {end:?}; at {now:?} nobody has been told")
+            });
         }
     }
 
@@ -198,7 +220,7 @@ impl World {
                 self.schedule_turn(slot, actor, rest);
             }
             Ok(Acquired::Pending(key)) => {
-                let waiting = Waiting { key, lock, patience, terms, asked };
+                let waiting = Waiting { key, lock, patience, terms };
                 let who = self.clients[slot].actors[actor].who;
                 self.checks.queue.waits(slot, tag, who, lock, patience);
                 let cancels = self.dice.chance(habits.cancel);
@@ -264,9 +286,12 @@ impl World {
         let key = held.key;
         self.trace.mix(tag ^ 2);
         self.trace.line(self.now, || format!("c{slot} {:x} releases as {call:x?}", held.tag));
-        self.checks.released(self.now, held.lock, held.tag, incarnation, valid);
         let result = self.call(slot, |engine, now| engine.release(now, key, call));
+        self.checks.released(held.lock, held.tag, incarnation, result.is_ok());
         self.trace.line(self.now, || format!("c{slot} {:x}: {result:?}", held.tag));
+        if result.is_err() && held.lost.is_none() {
+            self.clients[slot].ended.push(held.tag);
+        }
         let fits = match &result {
             Ok(_) => held.lost.is_none() && valid,
             Err(error) => error.kind() == ErrorKind::Lost && !valid,
@@ -281,12 +306,20 @@ impl World {
                 )
             });
         }
-        if let (Ok(Ended::Pending), Some(tag)) = (&result, call) {
-            let call = Call::Release { lost: held.lost.is_some() };
+        if let (Ok(Ended::Pending), Some(_)) = (&result, call) {
+            let call = Call::Release { lock: held.lock, since: held.since, sent: false };
             let open = Open { tag, call, since: now };
             self.clients[slot].actors[actor].open.push(open);
         }
+        self.sent_release = false;
         self.drain(slot);
+        if self.sent_release
+            && let Some(open) = self.clients[slot].actors[actor].open.last_mut()
+            && open.tag == tag
+            && let Call::Release { sent, .. } = &mut open.call
+        {
+            *sent = true;
+        }
         if self.dice.chance(self.plan.habits.twice) {
             let again = self.call(slot, |engine, now| engine.release(now, key, None));
             let kind = again.as_ref().map_err(fencelock_engine::Error::kind);

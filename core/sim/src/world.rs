@@ -54,7 +54,8 @@ pub struct World {
     pub(crate) steps: u64,
     pub(crate) quiet: bool,
     pub(crate) done: bool,
-    pub(crate) idle_since: Option<Instant>,
+    /// The engine's last effects had a release among them.
+    pub(crate) sent_release: bool,
 }
 
 impl World {
@@ -91,7 +92,7 @@ impl World {
             steps: 0,
             quiet: false,
             done: false,
-            idle_since: None,
+            sent_release: false,
             dice,
             plan,
         };
@@ -128,6 +129,7 @@ impl World {
                 wake_generation: 0,
                 serial: 0,
                 closing: None,
+                ended: Vec::new(),
             });
             self.start(slot);
         }
@@ -175,6 +177,7 @@ impl World {
         client.wake_at = None;
         client.wake_generation += 1;
         client.closing = None;
+        client.ended.clear();
         self.trace.line(self.now, || format!("c{slot} starts as client {incarnation}"));
         self.connect(slot);
         for actor in 0..self.plan.actors {

@@ -11,7 +11,10 @@ type Job = (Command, Sender<io::Result<Child>>);
 ///
 /// The kernel ties a child to the thread that started it, and each test has a thread of its own:
 /// so one thread, which never ends, starts them all.
-pub(crate) fn spawn(command: Command) -> io::Result<Child> {
+///
+/// # Errors
+/// When the command cannot be started.
+pub fn spawn(command: Command) -> io::Result<Child> {
     static STARTER: OnceLock<Mutex<Sender<Job>>> = OnceLock::new();
     let starter = STARTER.get_or_init(|| {
         let (sender, jobs) = channel::<Job>();
@@ -51,12 +54,23 @@ fn tie(command: &mut Command) {
 fn tie(_: &mut Command) {}
 
 /// Sends a signal to a child that was started here and is not yet waited for.
+///
+/// # Errors
+/// What the system says.
 #[allow(unsafe_code)]
-pub(crate) fn signal(child: &Child, signal: i32) -> io::Result<()> {
+pub fn signal(child: &Child, signal: i32) -> io::Result<()> {
     let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
     // SAFETY: a plain system call; the pid is that of our own child, which is not yet reaped.
     match unsafe { libc::kill(pid, signal) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Whether a process with this id exists.
+#[allow(unsafe_code)]
+pub(crate) fn exists(pid: i32) -> bool {
+    // SAFETY: a plain system call; signal 0 is never delivered.
+    let sent = unsafe { libc::kill(pid, 0) };
+    sent == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }

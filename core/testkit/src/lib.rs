@@ -5,7 +5,8 @@
 //! a server and loses, delays or cuts what passes.
 
 mod certs;
-mod children;
+pub mod children;
+mod folder;
 mod port;
 mod proxy;
 mod redis_builder;

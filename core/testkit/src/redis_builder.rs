@@ -1,5 +1,6 @@
 //! How a Redis server is to be started.
 
+use std::ffi::{OsStr, OsString};
 use std::io;
 
 use crate::certs::Certificates;
@@ -12,6 +13,7 @@ pub struct RedisBuilder {
     pub(crate) password: Option<String>,
     pub(crate) tls: Option<bool>,
     pub(crate) persistent: bool,
+    pub(crate) environment: Vec<(OsString, OsString)>,
 }
 
 impl RedisBuilder {
@@ -40,6 +42,13 @@ impl RedisBuilder {
     #[must_use]
     pub fn persistent(mut self) -> RedisBuilder {
         self.persistent = true;
+        self
+    }
+
+    /// Sets a variable of its environment.
+    #[must_use]
+    pub fn env(mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> RedisBuilder {
+        self.environment.push((key.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::certs::Certificates;
 use crate::children;
+use crate::folder;
 use crate::port::free_port;
 use crate::redis_builder::{Ports, RedisBuilder};
 
@@ -42,7 +43,7 @@ impl RedisServer {
         // Another process may take the free port first: then the server does not come up.
         let mut last = None;
         for _ in 0..5 {
-            let folder = tempfile::Builder::new().prefix("fencelock-redis-").tempdir()?;
+            let folder = folder::fresh()?;
             let certificates =
                 builder.tls.map(|_| Certificates::make(folder.path())).transpose()?;
             let ports = Ports { tcp: free_port()?, tls: free_port()? };
@@ -178,6 +179,7 @@ impl RedisServer {
         command
             .arg("redis.conf")
             .current_dir(folder)
+            .envs(self.builder.environment.iter().cloned())
             .stdin(Stdio::null())
             .stdout(File::create(&log)?)
             .stderr(Stdio::null());

@@ -63,3 +63,23 @@ fn the_proxy_passes_swallows_refuses_and_cuts() {
     proxy.set(Fault::Pass);
     assert_eq!(ask(&mut connect(), "PING\r\n").unwrap(), "+PONG\r\n");
 }
+
+#[test]
+fn what_dead_processes_left_is_swept_away() {
+    if skip_servers() {
+        return;
+    }
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    let dead = std::env::temp_dir().join(format!("fencelock-redis-{}-left", child.id()));
+    child.wait().unwrap();
+    std::fs::create_dir(&dead).unwrap();
+    crate::folder::sweep();
+    assert!(!dead.exists());
+
+    let server = RedisServer::start().unwrap();
+    crate::folder::sweep();
+    assert!(server.folder().exists());
+    let folder = server.folder().to_owned();
+    drop(server);
+    assert!(!folder.exists());
+}

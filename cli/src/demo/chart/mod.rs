@@ -76,29 +76,32 @@ fn about(outcomes: &[Outcome]) -> String {
 fn legend(out: &mut String, processes: u32) {
     let mut x: f64 = 32.0;
     for process in 0..processes {
-        let _ = write!(
+        let _ = writeln!(
             out,
-            r#"<rect class="{}" x="{x:.0}" y="86" width="12" height="12" rx="3"/><text class="key" x="{:.0}" y="96">process {}</text>
-"#,
+            r#"<rect class="{}" x="{x:.0}" y="86" width="12" height="12" rx="3"/><text class="key" x="{:.0}" y="96">process {}</text>"#,
             colour(process),
             x + 18.0,
             process + 1
         );
         x += 92.0;
-        if x > 560.0 {
+        // The lanes bear their names; the key need not have every colour.
+        if x > 380.0 {
             break;
         }
     }
     x = x.max(420.0) + 12.0;
-    let _ = write!(
+    let _ = writeln!(
         out,
-        r#"<rect fill="url(#paused)" x="{x:.0}" y="86" width="22" height="12" rx="3"/><text class="key" x="{:.0}" y="96">stopped, believes that it holds</text>
-"#,
+        r#"<rect fill="url(#paused)" x="{x:.0}" y="86" width="22" height="12" rx="3"/><text class="key" x="{:.0}" y="96">stopped, believes that it holds</text>"#,
         x + 28.0
     );
     x += 222.0;
     marks::cross(out, x + 6.0, 92.0, "bad");
-    let _ = writeln!(out, r#"<text class="key" x="{:.0}" y="96">refused, forgotten or killed</text>"#, x + 18.0);
+    let _ = writeln!(
+        out,
+        r#"<text class="key" x="{:.0}" y="96">wrote late, or was killed</text>"#,
+        x + 18.0
+    );
     x += 192.0;
     marks::flag(out, x + 4.0, 92.0);
     let _ = writeln!(

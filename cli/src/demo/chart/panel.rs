@@ -1,12 +1,14 @@
 //! One scene: a lane for each process, and below it how much was sold when.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use crate::demo::chart::marks;
 use crate::demo::chart::scale::Scale;
 use crate::demo::chart::style::{BAR, LANE, LEFT, RIGHT, colour, escaped};
 use crate::demo::outcome::{Incident, Outcome, Scene};
 use crate::demo::wire::{Abandoned, Deed, Visit, Written};
+use crate::span;
 
 const TITLE: f64 = 34.0;
 const STRIP: f64 = 44.0;
@@ -131,8 +133,7 @@ impl<'a> Panel<'a> {
     /// The time in which a holder stood still, and, when it was killed, its last bar.
     fn pause(&self, out: &mut String, incident: &Incident) {
         let y = self.lane(incident.process);
-        let (got, stopped) =
-            (self.scale.x(incident.parked.got), self.scale.x(incident.stopped));
+        let (got, stopped) = (self.scale.x(incident.parked.got), self.scale.x(incident.stopped));
         let end = incident.woke.as_ref().map(|woke| self.scale.x(woke.at));
         if let Some(end) = end {
             let _ = writeln!(
@@ -158,29 +159,33 @@ impl<'a> Panel<'a> {
         {
             marks::flag(out, self.scale.x(visit.got), self.lane(*process) - 2.0);
         }
-        let (at, note) = match (&incident.woke, self.outcome.scene) {
-            (Some(woke), _) => (
-                woke.at,
-                match woke.written {
-                    Written::Refused { .. } => "old token: refused".to_owned(),
-                    Written::Done { was, is } => format!("old token: stock {was} → {is}"),
-                },
-            ),
-            (None, Scene::Killed) => (incident.stopped, "kill -9".to_owned()),
-            (None, _) => return,
+        let Some(woke) = &incident.woke else {
+            let x = self.scale.x(incident.stopped);
+            marks::cross(out, x, y, "bad");
+            let _ = writeln!(
+                out,
+                r#"<text class="note bad" x="{:.1}" y="{:.1}">kill -9</text>"#,
+                x + 12.0,
+                y + 4.5
+            );
+            return;
         };
-        let x = self.scale.x(at);
-        marks::cross(out, x, y, "bad");
-        // Over the hatching where there is some; beside the last bar of a killed process.
-        let before = incident.woke.is_some();
-        let width = note.chars().count() as f64 * 7.6 + 12.0;
-        let (class, left) =
-            if before { ("note bad end", x - 12.0 - width) } else { ("note bad", x + 12.0) };
+        marks::cross(out, self.scale.x(woke.at), y, "bad");
+        let slept = span::show(Duration::from_micros(woke.at - incident.stopped));
+        let note = match woke.written {
+            Written::Refused { .. } => format!("stopped for {slept}; old token refused"),
+            Written::Done { was, is } => {
+                format!("stopped for {slept}; old token sets stock {was} to {is}")
+            }
+        };
+        // On a ground of its own, in the middle of the hatching.
+        let middle = (self.scale.x(incident.stopped) + self.scale.x(woke.at)) / 2.0;
+        let width = note.chars().count() as f64 * 6.9 + 12.0;
         let _ = writeln!(
             out,
-            r#"<rect class="ground" x="{left:.1}" y="{:.1}" width="{width:.1}" height="16" rx="4"/><text class="{class}" x="{:.1}" y="{:.1}">{note}</text>"#,
+            r#"<rect class="ground" x="{:.1}" y="{:.1}" width="{width:.1}" height="16" rx="4"/><text class="note bad mid" x="{middle:.1}" y="{:.1}">{note}</text>"#,
+            middle - width / 2.0,
             y - 8.0,
-            if before { left + width - 6.0 } else { left + 6.0 },
             y + 4.5,
         );
     }

@@ -23,7 +23,8 @@ impl Scale {
 
     /// The ticks: where they stand, and what is written there.
     pub fn ticks(self) -> Vec<(f64, String)> {
-        let steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 60_000];
+        let steps =
+            [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 60_000];
         let wanted = steps.iter().find(|&&step| self.span / (step * 1_000) <= 10);
         let step = wanted.copied().unwrap_or(60_000) * 1_000;
         (0..=self.span / step)

@@ -44,7 +44,7 @@ fn outcome(scene: Scene) -> Outcome {
 fn the_chart_is_well_formed_and_shows_the_mishap() {
     let head = Head { coupons: 2, processes: 2, workers: 1, store: "sqlite:/a&b<c>" };
     let svg = draw(&head, &[outcome(Scene::Paused)]);
-    assert!(svg.contains("old token: refused") && svg.contains("class=\"flag\""));
+    assert!(svg.contains("old token refused") && svg.contains("class=\"flag\""));
     assert!(svg.contains("sqlite:/a&amp;b&lt;c&gt;"));
     // Every element that is opened is closed, in the right order.
     let mut open: Vec<&str> = Vec::new();

@@ -50,3 +50,9 @@ fn the_books_count_what_was_sold() {
     assert_eq!((books.sold, books.twice, books.out_of_order), (4, 1, 1));
     assert_eq!(books.shares, [1, 3]);
 }
+
+#[test]
+fn the_lot_falls_on_one_only() {
+    let (_place, shop) = shop();
+    assert_eq!([shop.draw_the_lot().unwrap(), shop.draw_the_lot().unwrap()], [true, false]);
+}

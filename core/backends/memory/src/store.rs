@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arc_swap::ArcSwapOption;
 use fencelock_engine::Name;
 use fencelock_engine::reply::{Body, Failure, Push, Reply};
 use fencelock_engine::request::{Op, Request};
@@ -23,13 +24,34 @@ impl Store {
     /// The store of this name, for as long as the process lives: were it dropped with its last
     /// client, its tokens would begin anew.
     pub(crate) fn named(name: &str) -> Arc<Store> {
-        static STORES: Mutex<BTreeMap<String, Arc<Store>>> = Mutex::new(BTreeMap::new());
-        let mut stores = STORES.lock().unwrap_or_else(PoisonError::into_inner);
+        let stores = Stores::own();
+        let mut stores = stores.named.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(stores.entry(name.to_owned()).or_default())
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The stores of one process. A forked child has none of its parent's: a thread that does not
+/// exist there may have held their mutex.
+struct Stores {
+    process: u32,
+    named: Mutex<BTreeMap<String, Arc<Store>>>,
+}
+
+static STORES: ArcSwapOption<Stores> = ArcSwapOption::const_empty();
+
+impl Stores {
+    fn own() -> Arc<Stores> {
+        let process = std::process::id();
+        let fresh = Arc::new(Stores { process, named: Mutex::default() });
+        let is_own = |known: &Option<Arc<Stores>>| {
+            known.as_ref().is_some_and(|known| known.process == process)
+        };
+        STORES.rcu(|known| if is_own(known) { known.clone() } else { Some(fresh.clone()) });
+        STORES.load_full().unwrap_or(fresh)
     }
 }
 

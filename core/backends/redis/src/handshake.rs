@@ -90,9 +90,9 @@ pub(crate) async fn login(options: &Options) -> Result<Option<Login>, NoSession>
             Err(error) if error.is_retryable() => {
                 Err(NoSession::Later(format!("the credentials callback failed: {error}")))
             }
-            Err(error) => Err(NoSession::misconfigured(format!(
-                "the credentials callback failed: {error}"
-            ))),
+            Err(error) => {
+                Err(NoSession::misconfigured(format!("the credentials callback failed: {error}")))
+            }
         },
         None => Ok(options.login.clone()),
     }

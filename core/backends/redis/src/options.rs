@@ -172,7 +172,9 @@ impl Options {
             }
             (None, None) => None,
             (Some(_), None) => {
-                return Err(invalid("a user is given without a password: write user:password@host"));
+                return Err(invalid(
+                    "a user is given without a password: write user:password@host",
+                ));
             }
         };
         Ok(options)

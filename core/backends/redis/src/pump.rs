@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use fencelock_engine::event::Event;
 use fencelock_engine::redis::{Codec, Command, ListStep, Listing, Value};
@@ -12,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::tcp;
 #[cfg(unix)]
 use tokio::net::unix;
+use tokio::time::Instant;
 
 use crate::connect::{self, Stream};
 use crate::conversation::{Conversation, Incoming};
@@ -19,6 +21,10 @@ use crate::resp::Frame;
 use crate::shared::{Awaited, Link, Shared, Writer};
 
 const READ: usize = 16 << 10;
+
+/// After a failover the host's name may lead to the new master: a connection to a server that
+/// refuses to write is given up, but not more often than so.
+const DEMOTED_AFTER: Duration = Duration::from_secs(1);
 
 /// The half of a connection that only the pump touches.
 #[derive(Debug)]
@@ -42,6 +48,9 @@ pub(crate) struct Pump {
     events: Vec<Event>,
     /// What the socket did not take at once, and how much of it is written.
     writing: Option<(Vec<u8>, usize)>,
+    since: Instant,
+    /// The server refused to write, and this connection is not new.
+    demoted: bool,
 }
 
 /// The halves of a stream: the writing one goes to the callers' threads.
@@ -85,6 +94,8 @@ impl Pump {
             chunk: vec![0; READ].into_boxed_slice(),
             events: Vec::new(),
             writing: None,
+            since: Instant::now(),
+            demoted: false,
         };
         for values in early {
             pump.push(&values);
@@ -114,6 +125,9 @@ impl Pump {
         loop {
             let shared = Arc::clone(&self.shared);
             shared.deliver(&mut self.events);
+            if self.demoted {
+                return Poll::Ready("the server became a replica; connecting anew".to_owned());
+            }
             shared.waker.register(cx.waker());
             if shared.take_attention() || self.writing.is_some() {
                 if let Some(reason) = shared.end() {
@@ -272,11 +286,14 @@ impl Pump {
     fn reply(&mut self, request: RequestId, op: &Op, value: Value) -> bool {
         if let Value::Error(line) = &value
             && line.starts_with("NOSCRIPT")
-                && let Command::Script { script, .. } = self.codec.encode(op) {
-                    tracing::info!(script = script.name, "the server forgot a script: loading it");
-                    self.shared.load(script, request);
-                    return true;
-                }
+            && let Command::Script { script, .. } = self.codec.encode(op)
+        {
+            tracing::info!(script = script.name, "the server forgot a script: loading it");
+            self.shared.load(script, request);
+            return true;
+        }
+        self.demoted |= matches!(&value, Value::Error(line) if line.starts_with("READONLY"))
+            && self.since.elapsed() >= DEMOTED_AFTER;
         let result = self.codec.decode(op, value);
         self.events.push(Event::Reply { request, result });
         false

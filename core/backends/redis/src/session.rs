@@ -9,7 +9,7 @@ use fencelock_engine::redis::Codec;
 
 use crate::backoff::Backoff;
 use crate::handshake::{self, Caller, Ready};
-use crate::options::Options;
+use crate::options::{Address, Options};
 use crate::pump::Pump;
 use crate::refusal::NoSession;
 use crate::shared::Shared;
@@ -59,8 +59,12 @@ async fn connect(options: &Options, client: &ClientId) -> Result<(Codec, Ready),
     let ready = tokio::time::timeout(options.connect_timeout, handshake::connect(options, &caller))
         .await
         .map_err(|_| {
+            let hint = match options.address {
+                Address::Tls { .. } => "; does this port speak TLS?",
+                _ => "",
+            };
             NoSession::Later(format!(
-                "no connection to {} within {:?} (connect_timeout)",
+                "no connection to {} within {:?} (connect_timeout){hint}",
                 options.address, options.connect_timeout
             ))
         })??;

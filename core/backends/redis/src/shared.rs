@@ -294,9 +294,10 @@ impl Shared {
         self.closed.store(true, Ordering::Release);
         let mut state = self.state();
         if let Some(line) = state.line.take()
-            && !state.in_flight.is_empty() {
-                line.link.forsake();
-            }
+            && !state.in_flight.is_empty()
+        {
+            line.link.forsake();
+        }
         state.in_flight.clear();
         state.refused.clear();
         state.out = Vec::new();
@@ -323,9 +324,10 @@ impl Shared {
     pub(crate) fn down(&self, events: &mut Vec<Event>) {
         let mut state = self.state();
         if let Some(line) = state.line.take()
-            && !state.in_flight.is_empty() {
-                line.link.forsake();
-            }
+            && !state.in_flight.is_empty()
+        {
+            line.link.forsake();
+        }
         let left = state.left;
         for pending in mem::take(&mut state.in_flight) {
             match pending.what {

@@ -194,11 +194,12 @@ async fn missing(
             })
             .collect();
         if let Value::Error(line) = talk.ask(&words).await?
-            && line.starts_with("NOPERM") {
-                let what = line.trim_start_matches("NOPERM").trim().to_owned();
-                let command = String::from_utf8_lossy(words[0]);
-                missing.push(format!("{command}: {what}"));
-            }
+            && line.starts_with("NOPERM")
+        {
+            let what = line.trim_start_matches("NOPERM").trim().to_owned();
+            let command = String::from_utf8_lossy(words[0]);
+            missing.push(format!("{command}: {what}"));
+        }
     }
     Ok(missing)
 }

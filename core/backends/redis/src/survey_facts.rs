@@ -101,9 +101,7 @@ fn pubsub(survey: &Survey) -> Fact {
 
 fn role(survey: &Survey) -> Fact {
     match survey.role.as_deref() {
-        Some("master") => {
-            fact("role", "master", Severity::Good, "this server takes writes", None)
-        }
+        Some("master") => fact("role", "master", Severity::Good, "this server takes writes", None),
         Some(role) => fact(
             "role",
             role,

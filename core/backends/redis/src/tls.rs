@@ -117,12 +117,7 @@ fn certificates(path: &Path, option: &str) -> Result<Vec<CertificateDer<'static>
     Ok(read)
 }
 
-fn unreadable(
-    option: &str,
-    path: &Path,
-    error: &dyn std::fmt::Display,
-    advice: &str,
-) -> NoSession {
+fn unreadable(option: &str, path: &Path, error: &dyn std::fmt::Display, advice: &str) -> NoSession {
     NoSession::misconfigured(format!(
         "TLS: {} ({option}) cannot be read ({error}): {advice}",
         path.display()

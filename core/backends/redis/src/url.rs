@@ -34,15 +34,13 @@ pub(crate) fn parse(text: &str) -> Result<Options, Error> {
         // The crate reads this scheme only when built with a TLS stack of its own.
         url.set_scheme("redis").map_err(|()| invalid("the Redis URL cannot be read"))?;
     }
-    let info = url.into_connection_info().map_err(|error| {
-
-        invalid(format!("the Redis URL is wrong: {error}"))
-    })?;
+    let info = url
+        .into_connection_info()
+        .map_err(|error| invalid(format!("the Redis URL is wrong: {error}")))?;
     let mut options = Options::from_info(&info)?;
-    if tls
-        && let Address::Tcp { host, port } = options.address {
-            options.address = Address::Tls { host, port };
-        }
+    if tls && let Address::Tcp { host, port } = options.address {
+        options.address = Address::Tls { host, port };
+    }
     for (name, value) in ours {
         set(&mut options, &name, &value)?;
     }
@@ -58,7 +56,9 @@ fn take_parameters(url: &mut ::url::Url, unix: bool) -> Result<Vec<(String, Stri
         match name.as_ref() {
             "db" | "user" | "pass" if unix => theirs.push((name.into_owned(), value.into_owned())),
             "prefix" | "connect_timeout" | "backoff_min" | "backoff_max" | "protocol"
-            | "tls_ca" | "tls_cert" | "tls_key" => ours.push((name.into_owned(), value.into_owned())),
+            | "tls_ca" | "tls_cert" | "tls_key" => {
+                ours.push((name.into_owned(), value.into_owned()))
+            }
             _ => {
                 return Err(invalid(format!(
                     "the Redis URL has an unknown parameter '{name}': known are prefix, \

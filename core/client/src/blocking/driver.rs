@@ -50,14 +50,14 @@ impl Driver {
             store.open(shared, None)?;
             Alarm::spawn_thread(shared).map_err(no_resource)?;
             if !matches!(*shared.link().borrow(), Link::Up) {
-                settle(&runtime()?, &client, limit, &url)?;
+                settle(None, &client, limit, &url)?;
             }
             return Ok((client, Arc::new(Driver { room: None })));
         }
         let runtime = runtime()?;
         store.open(shared, Some(runtime.handle()))?;
         Alarm::spawn_task(shared, runtime.handle());
-        settle(&runtime, &client, limit, &url)?;
+        // From here on the runtime is dropped as the room wants it, also when connecting fails.
         let driver = Arc::new(Driver {
             room: Some(Room {
                 runtime: Some(runtime),
@@ -66,6 +66,9 @@ impl Driver {
                 shared: shared.clone(),
             }),
         });
+        if let Some(Room { runtime: Some(runtime), .. }) = &driver.room {
+            settle(Some(runtime), &client, limit, &url)?;
+        }
         let mine = driver.clone();
         let standby = thread::Builder::new()
             .name("fencelock-standby".to_owned())
@@ -205,14 +208,21 @@ fn runtime() -> Result<Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_resource)
 }
 
-/// Waits until the store has answered. On a thread of its own, because the caller's may belong to
-/// a runtime, where another must not run.
-fn settle(runtime: &Runtime, client: &Client, limit: Duration, url: &str) -> Result<()> {
+/// Waits until the store has answered. On a thread of its own if the caller's belongs to a
+/// runtime, where another must neither run nor be dropped.
+fn settle(driven: Option<&Runtime>, client: &Client, limit: Duration, url: &str) -> Result<()> {
+    let wait = || {
+        let answered = answered(client, limit, url);
+        match driven {
+            Some(driven) => driven.block_on(answered),
+            None => runtime()?.block_on(answered),
+        }
+    };
     if Handle::try_current().is_err() {
-        return runtime.block_on(answered(client, limit, url));
+        return wait();
     }
     thread::scope(|scope| {
-        scope.spawn(|| runtime.block_on(answered(client, limit, url))).join().unwrap_or_else(|_| {
+        scope.spawn(wait).join().unwrap_or_else(|_| {
             Err(Error::new(ErrorKind::Unavailable, "connecting panicked; please report this"))
         })
     })

@@ -91,7 +91,7 @@ impl Guard {
         self.inner.previous_abandoned()
     }
 
-    /// Whether the owner had the lock already when this hold was granted.
+    /// Whether the owner had the lock already, in this client, when this hold was granted.
     pub fn is_reentry(&self) -> bool {
         self.inner.is_reentry()
     }

@@ -115,6 +115,7 @@ impl Lock {
     /// # Ok::<(), fencelock::Error>(())
     /// ```
     pub fn acquire_cancellable(&self, cancel: &CancelToken) -> Result<Guard> {
+        cancel.check()?;
         let started = self.inner.start(Limit::Forever)?;
         let _armed = cancel.arm(&started);
         Guard::wait(started, &self.driver)
@@ -129,6 +130,7 @@ impl Lock {
         limit: Duration,
         cancel: &CancelToken,
     ) -> Result<Guard> {
+        cancel.check()?;
         let started = self.inner.start(Limit::For(limit))?;
         let _armed = cancel.arm(&started);
         Guard::wait(started, &self.driver)

@@ -64,10 +64,12 @@ pub async fn p05_a_shorter_inner_lease_does_not_cut_the_outer_one(world: &World)
     let lock = client.lock("inner").unwrap();
     let outer = lock.acquire().await.unwrap();
     let inner = lock.clone().lease(Duration::from_millis(200)).acquire().await.unwrap();
-    assert_eq!(soon("the inner end", inner.lost()).await, LossReason::Ended);
-    assert!(outer.is_valid());
+    // The end of nested levels is the latest of their ends.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(outer.is_valid() && inner.is_valid());
     let stranger = stranger.lock("inner").unwrap();
     assert_eq!(stranger.try_acquire().await.unwrap_err().kind(), ErrorKind::Contended);
+    inner.release().await.unwrap();
     outer.release().await.unwrap();
     stranger.acquire_timeout(super::LIMIT).await.unwrap().release().await.unwrap();
 }

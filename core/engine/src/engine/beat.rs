@@ -46,7 +46,7 @@ impl<C: Clone> Engine<C> {
         if seat.at != At::Held || seat.parting.is_some() {
             return;
         }
-        if seat.tenant.is_some() && self.group_end(seat) <= seat.valid_until {
+        if seat.tenant.is_some() && seat.group_end() <= seat.valid_until {
             // It ends on time, by itself. An answer that somebody waits for is still due.
             if seat.flight.is_none() && !seat.claim && self.companions(key).is_empty() {
                 self.no_beat(key);
@@ -176,7 +176,9 @@ impl<C: Clone> Engine<C> {
                 }
             }
             Ok(_) | Err(Failure::Unknown | Failure::NotSent) => {
+                let reason = self.unavailable("the renewal was not answered");
                 for part in &beaten {
+                    self.note_failure(part.seat, &reason);
                     self.beat_again(now, part.seat);
                 }
             }
@@ -241,12 +243,12 @@ impl<C: Clone> Engine<C> {
     fn renewed(&mut self, now: Time, sent: Time, part: Beaten, state: State) {
         let key = part.seat;
         let Some(seat) = self.seats.get(key) else { return };
-        if seat.tenant.is_some() && self.ends_at(seat) <= now {
+        if seat.tenant.is_some() && seat.ends_at() <= now {
             // Too late: its holder has been, or is now, told. A renewal revives nothing.
             return self.expire(now, key);
         }
         let Some(seat) = self.seats.get_mut(key) else { return };
-        let until = valid_until(sent, part.lease);
+        let until = valid_until(sent, part.lease.min(state.lease));
         if until > seat.valid_until {
             seat.valid_until = until;
             seat.asked = part.lease;
@@ -273,7 +275,7 @@ impl<C: Clone> Engine<C> {
 
     fn plan_next(&mut self, now: Time, key: Key, sent: Time, lease: Duration) {
         let Some(seat) = self.seats.get(key) else { return };
-        if self.group_end(seat) > seat.valid_until {
+        if seat.group_end() > seat.valid_until {
             self.beat_by(key, sent + lease / 3);
         }
         if !self.companions(key).is_empty() {
@@ -298,6 +300,7 @@ impl<C: Clone> Engine<C> {
                             if hold.end != Time::MAX {
                                 hold.end = hold.end.max(valid_until(sent, asked));
                             }
+                            self.update_end(now, key);
                             Outcome::Extended
                         }
                         _ => Outcome::Failed(super::release::not_held()),
@@ -334,13 +337,17 @@ impl<C: Clone> Engine<C> {
             }
             _ => {
                 seat.trouble = Some(refusal.message.clone());
-                if seat.at == At::Held {
-                    let lock = seat.name.clone();
-                    let note = Note::RenewalFailed { lock, reason: refusal.message };
-                    self.effects.push_back(Effect::Note(note));
-                }
+                self.note_failure(key, &refusal.message);
                 self.beat_again(now, key);
             }
+        }
+    }
+
+    fn note_failure(&mut self, key: Key, reason: &str) {
+        let Some(seat) = self.seats.get(key) else { return };
+        if seat.at == At::Held && seat.parting.is_none() {
+            let note = Note::RenewalFailed { lock: seat.name.clone(), reason: reason.to_owned() };
+            self.effects.push_back(Effect::Note(note));
         }
     }
 

@@ -25,7 +25,7 @@ impl HoldKey {
 }
 
 /// What a pending call waits for.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) enum Wish {
     /// The lock, in the local queue or, for an explicit owner, by a seat of its own.
     Acquire(Ask),
@@ -36,7 +36,7 @@ pub(crate) enum Wish {
 }
 
 /// A call whose completion is still to come.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Call<C> {
     pub call: C,
     pub wish: Wish,
@@ -56,7 +56,7 @@ impl<C> Call<C> {
 }
 
 /// A caller's hold. It stays here, once lost, until its holder releases it.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Hold<C> {
     pub call: C,
     pub seat: Key,

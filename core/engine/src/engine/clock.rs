@@ -4,7 +4,7 @@ use crate::time::Time;
 
 /// An estimate of the store's clock, from the last reply. It serves only to bound how late a
 /// request may take effect, and how fast tokens may be given out; never a hold's validity.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Hash)]
 pub(crate) struct StoreClock {
     read: u64,
     at: Time,

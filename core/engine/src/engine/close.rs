@@ -10,7 +10,7 @@ use crate::id::HoldId;
 use crate::time::Time;
 
 /// A close until its end.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Closing<C> {
     calls: Vec<C>,
     deadline: Time,

@@ -8,7 +8,7 @@ use crate::request::RequestId;
 use crate::time::Time;
 
 /// A seat's part of a beat.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Beaten {
     pub seat: Key,
     /// The lease that was asked for.
@@ -16,7 +16,7 @@ pub(crate) struct Beaten {
 }
 
 /// What a request in flight was for.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) enum Purpose {
     Acquire { seat: Key, lease: Duration, not_after: u64, wait: bool },
     Beat(Vec<Beaten>),
@@ -24,7 +24,7 @@ pub(crate) enum Purpose {
     Query(Key),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Flight {
     pub sent: Time,
     pub purpose: Purpose,
@@ -32,7 +32,7 @@ pub(crate) struct Flight {
 
 /// The requests in flight, oldest first. Replies come mostly in order, so a queue that is indexed
 /// by the request's number beats a map.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Flights {
     first: u64,
     queue: VecDeque<Option<Flight>>,

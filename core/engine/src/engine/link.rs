@@ -9,7 +9,7 @@ use crate::event::Outcome;
 use crate::hold::CallKey;
 use crate::time::Time;
 
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Link {
     pub up: bool,
     /// The present connection was given up; nothing more is decided about it until it is down.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::engine::call::{Call, Hold, Wish};
 use crate::engine::release::Step;
-use crate::engine::seat::{At, Seat, Tenant};
+use crate::engine::seat::{At, Tenant};
 use crate::engine::slab::Key;
 use crate::engine::{Acquired, Engine, hold_end};
 use crate::error::{Error, ErrorKind};
@@ -29,7 +29,7 @@ impl<C: Clone> Engine<C> {
             && let Some(seat) = self.seats.get(key)
             && let Some(tenant) = &seat.tenant
         {
-            if now >= self.ends_at(seat) {
+            if now >= seat.ends_at() {
                 self.expire(now, key);
             } else if tenant.owner == Some(owner) {
                 return self.reenter(now, key, ask, call);
@@ -100,7 +100,7 @@ impl<C: Clone> Engine<C> {
     fn reenter(&mut self, now: Time, key: Key, ask: Ask, call: C) -> Result<Acquired, Error> {
         let Some(seat) = self.seats.get(key) else { return Err(contended()) };
         let longer = ask.lease.is_some_and(|lease| now + margin(lease) > seat.valid_until);
-        if longer && self.group_end(seat) != Time::MAX {
+        if longer && seat.group_end() != Time::MAX {
             let call = self.wait(now, seat.lock, ask, Some(key), call)?;
             self.beat_by(key, now);
             return Ok(Acquired::Pending(call));
@@ -117,11 +117,35 @@ impl<C: Clone> Engine<C> {
         if let Some(seat) = self.seats.get_mut(key)
             && let Some(tenant) = &mut seat.tenant
         {
+            let first = tenant.holds.is_empty();
             tenant.holds.push(hold);
+            if first || end > tenant.end {
+                tenant.end = end;
+                self.plan_renewal(now, key);
+                self.arm(key);
+            }
         }
-        self.plan_renewal(now, key);
-        self.arm(key);
         hold
+    }
+
+    /// A hold of the seat's tenant ended, or ends at another time than before.
+    pub(super) fn update_end(&mut self, now: Time, key: Key) {
+        let holds = &self.holds;
+        let Some(tenant) = self.seats.get_mut(key).and_then(|seat| seat.tenant.as_mut()) else {
+            return;
+        };
+        let ends = tenant.holds.iter().filter_map(|hold| holds.get(hold.key()));
+        let end = ends.map(|hold| hold.end).max().unwrap_or(Time::MAX);
+        if end == tenant.end {
+            return;
+        }
+        tenant.end = end;
+        if self.seats.get(key).is_some_and(|seat| seat.ends_at() <= now) {
+            self.expire(now, key);
+        } else {
+            self.plan_renewal(now, key);
+            self.arm(key);
+        }
     }
 
     pub(super) fn grant_of(&self, key: Key, hold: HoldKey, how: How, waited: Duration) -> Grant {
@@ -176,9 +200,15 @@ impl<C: Clone> Engine<C> {
             return Step::Requeue;
         }
         // Tokens must not outrun the store's clock: it is what a lost counter starts again from.
-        let room = next <= seat.end && next < self.link.clock.at_least(now) + TOKEN_BLOCK;
+        // Where it stepped back far below them, only the store can go on counting.
+        let bound = self.link.clock.at_least(now) + TOKEN_BLOCK;
+        if next > bound + TOKEN_BLOCK {
+            return Step::Requeue;
+        }
+        let room = next <= seat.end && next < bound;
         let fresh = now.since(seat.contact) < self.options.heartbeat();
-        if room && fresh && left >= own.min(self.options.lease / 3) {
+        // Less than a renewal that asks for `own` gives, so that one renewal is enough.
+        if room && fresh && left >= (own / 2).min(self.options.lease / 3) {
             Step::Grant(waiter)
         } else {
             Step::Renew
@@ -203,7 +233,7 @@ impl<C: Clone> Engine<C> {
             Owner::Local(owner) => Some(owner),
             Owner::Explicit(_) => None,
         };
-        seat.tenant = Some(Tenant { owner, holds: Vec::with_capacity(1), token });
+        seat.tenant = Some(Tenant { owner, holds: Vec::with_capacity(1), token, end: Time::ZERO });
         seat.used = token;
         seat.told = true;
         seat.call = None;
@@ -223,8 +253,7 @@ impl<C: Clone> Engine<C> {
             && entry.end > valid_until
         {
             entry.end = valid_until;
-            self.plan_renewal(now, key);
-            self.arm(key);
+            self.update_end(now, key);
         }
         let grant = self.grant_of(key, hold, how, now.since(call.since));
         self.complete(call.call, Outcome::Granted(grant));
@@ -249,18 +278,6 @@ impl<C: Clone> Engine<C> {
                 self.effects.push_back(Effect::Wanted(hold.call.clone()));
             }
         }
-    }
-
-    /// When the present tenant's holds end by themselves: the latest of their ends.
-    pub(super) fn group_end(&self, seat: &Seat<C>) -> Time {
-        let Some(tenant) = &seat.tenant else { return Time::MAX };
-        let ends = tenant.holds.iter().filter_map(|hold| self.holds.get(hold.key()));
-        ends.map(|hold| hold.end).max().unwrap_or(Time::MAX)
-    }
-
-    /// Until when a held seat may be trusted.
-    pub(super) fn ends_at(&self, seat: &Seat<C>) -> Time {
-        seat.valid_until.min(self.group_end(seat))
     }
 
     /// Takes a pending call out, with whatever it had going at the store.

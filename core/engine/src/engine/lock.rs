@@ -6,7 +6,7 @@ use crate::engine::slab::Key;
 use crate::hold::CallKey;
 use crate::name::Name;
 
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Lock {
     pub name: Name,
     /// Handles given out.

@@ -16,7 +16,7 @@ impl<C: Clone> Engine<C> {
     pub(super) fn expire(&mut self, now: Time, key: Key) {
         let Some(seat) = self.seats.get(key) else { return };
         let reason =
-            if self.group_end(seat) <= now { LossReason::Ended } else { LossReason::NotRenewed };
+            if seat.group_end() <= now { LossReason::Ended } else { LossReason::NotRenewed };
         self.lose(now, key, reason);
     }
 
@@ -67,14 +67,23 @@ impl<C: Clone> Engine<C> {
                     let lock = entry.lock;
                     entry.wish = Wish::Acquire(ask);
                     entry.seat = None;
-                    if let Some(lock) = self.lock_mut(lock) {
-                        lock.waiting.push_front(call);
-                        lock.live += 1;
-                    }
+                    let since = entry.since;
+                    self.queue_by_age(lock, call, since);
                 }
                 Wish::Acquire(_) => {}
             }
         }
+    }
+
+    /// Puts a call into the local queue at the place that its age gives it.
+    fn queue_by_age(&mut self, lock: u32, call: CallKey, since: Time) {
+        let calls = &self.calls;
+        let Some((index, _)) = self.locks.at(lock) else { return };
+        let Some(lock) = self.locks.get_mut(index) else { return };
+        let younger = |other: &CallKey| calls.get(other.key()).is_some_and(|c| c.since > since);
+        let at = lock.waiting.iter().position(younger).unwrap_or(lock.waiting.len());
+        lock.waiting.insert(at, call);
+        lock.live += 1;
     }
 
     /// The extends and re-entries that wait for the seat's next renewal.

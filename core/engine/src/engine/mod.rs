@@ -4,6 +4,7 @@ mod beat;
 mod call;
 mod clock;
 mod close;
+mod fingerprint;
 mod flight;
 mod link;
 mod local;
@@ -64,7 +65,7 @@ pub enum Ended {
 ///
 /// Each call is one mutation; afterwards drain [`Engine::poll_effect`] and look at
 /// [`Engine::next_wake`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Engine<C> {
     options: Options,
     random: ChaCha8Rng,
@@ -206,7 +207,7 @@ impl<C: Clone> Engine<C> {
         let now = self.now.max(now);
         let hold = self.holds.get(hold.key())?;
         let seat = self.seats.get(hold.seat)?;
-        let end = self.ends_at(seat);
+        let end = seat.ends_at();
         if hold.lost.is_some() || end <= now { None } else { Some(end.since(now)) }
     }
 
@@ -216,7 +217,7 @@ impl<C: Clone> Engine<C> {
         let seat = self.locks.at(lock.0).and_then(|(_, lock)| lock.seat);
         let Some(seat) = seat.and_then(|seat| self.seats.get(seat)) else { return 0 };
         match &seat.tenant {
-            Some(tenant) if tenant.owner == Some(owner) && now < self.ends_at(seat) => {
+            Some(tenant) if tenant.owner == Some(owner) && now < seat.ends_at() => {
                 tenant.holds.len()
             }
             _ => 0,

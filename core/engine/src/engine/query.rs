@@ -12,7 +12,7 @@ use crate::request::Op;
 use crate::time::Time;
 
 /// A question until its answer.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Query<C> {
     op: Op,
     call: C,

@@ -50,13 +50,7 @@ impl<C: Clone> Engine<C> {
         if let Some(tenant) = &mut seat.tenant {
             tenant.holds.retain(|other| *other != hold);
             if !tenant.holds.is_empty() {
-                let seat = self.seats.get(key);
-                if seat.is_some_and(|seat| self.ends_at(seat) <= now) {
-                    self.expire(now, key);
-                } else {
-                    self.plan_renewal(now, key);
-                    self.arm(key);
-                }
+                self.update_end(now, key);
                 return Ok(Ended::Done);
             }
         }
@@ -68,8 +62,7 @@ impl<C: Clone> Engine<C> {
     pub(super) fn live_seat(&mut self, now: Time, hold: HoldKey) -> Result<Key, Error> {
         let Some(entry) = self.holds.get(hold.key()) else { return Err(not_held()) };
         let key = entry.seat;
-        if entry.lost.is_none() && self.seats.get(key).is_some_and(|seat| self.ends_at(seat) <= now)
-        {
+        if entry.lost.is_none() && self.seats.get(key).is_some_and(|seat| seat.ends_at() <= now) {
             self.expire(now, key);
         }
         let Some(entry) = self.holds.get(hold.key()) else { return Err(not_held()) };
@@ -335,15 +328,14 @@ impl<C: Clone> Engine<C> {
     /// The caller waits for its release no longer; the release goes on.
     pub(super) fn bound_parting(&mut self, now: Time, key: Key) {
         let Some(seat) = self.seats.get_mut(key) else { return };
-        let parting = match (&mut seat.parting, &mut seat.after) {
-            (Some(parting), _) => parting,
-            (None, Some(after)) => &mut after.parting,
-            (None, None) => return,
-        };
-        if parting.deadline > now {
-            return;
+        let partings = [seat.parting.as_mut(), seat.after.as_mut().map(|after| &mut after.parting)];
+        let mut late = Vec::new();
+        for parting in partings.into_iter().flatten() {
+            if parting.deadline <= now {
+                late.extend(parting.call.take());
+            }
         }
-        if let Some(call) = parting.call.take() {
+        for call in late {
             let text = self.unavailable("the store did not confirm the release");
             self.complete(call, Outcome::Failed(Error::new(ErrorKind::Unavailable, text)));
         }

@@ -140,6 +140,8 @@ impl<C: Clone> Engine<C> {
         state: State,
         how: How,
     ) {
+        // A waiter is granted the lease that it queued with, which may be less.
+        let lease = lease.min(state.lease);
         let Some(seat) = self.seats.get_mut(key) else { return };
         seat.at = At::Held;
         seat.token = state.token;

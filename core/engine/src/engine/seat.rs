@@ -10,7 +10,7 @@ use crate::request::{Release, RequestId};
 use crate::time::Time;
 
 /// What the store is known to think of a seat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum At {
     /// It knows nothing of it.
     Nowhere,
@@ -23,7 +23,7 @@ pub(crate) enum At {
 }
 
 /// A grant that arrived as a push before the reply that said 'queued'.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Early {
     pub token: u64,
     pub end: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Early {
 }
 
 /// Who holds a granted seat in this client.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Tenant {
     /// The local owner; `None` for an explicit one.
     pub owner: Option<u64>,
@@ -40,17 +40,20 @@ pub(crate) struct Tenant {
     pub holds: Vec<HoldKey>,
     /// The fencing token of all of them.
     pub token: u64,
+    /// When they end by themselves: the latest of their ends; `Time::MAX` when the watchdog keeps
+    /// one of them.
+    pub end: Time,
 }
 
 /// A release that goes out with the acquire that queues again.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct After<C> {
     pub release: Release,
     pub parting: Parting<C>,
 }
 
 /// The end of a seat's stay: what the release says, and who waits for it.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Parting<C> {
     pub call: Option<C>,
     pub deadline: Time,
@@ -63,7 +66,7 @@ pub(crate) struct Parting<C> {
 }
 
 /// A client's place at the store for one lock.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Seat<C> {
     pub id: HoldId,
     pub lock: u32,
@@ -166,6 +169,16 @@ impl<C> Seat<C> {
             timer: None,
             trouble: None,
         }
+    }
+
+    /// When the present tenant's holds end by themselves.
+    pub fn group_end(&self) -> Time {
+        self.tenant.as_ref().map_or(Time::MAX, |tenant| tenant.end)
+    }
+
+    /// Until when a held seat may be trusted.
+    pub fn ends_at(&self) -> Time {
+        self.valid_until.min(self.group_end())
     }
 
     /// The release that ends this seat at the store.

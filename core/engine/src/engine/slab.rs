@@ -7,14 +7,14 @@ pub(crate) struct Key {
     pub serial: u32,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 struct Slot<T> {
     serial: u32,
     entry: Option<T>,
 }
 
 /// A vector with a free list and generations.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Slab<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,

@@ -9,7 +9,7 @@ use crate::event::Effect;
 use crate::time::Time;
 
 /// Who wants to be woken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Due {
     Seat(Key),
     Call(Key),
@@ -67,7 +67,7 @@ impl<C: Clone> Engine<C> {
         let mut next: Option<Time> = None;
         let mut sooner = |at: Time| next = Some(next.map_or(at, |next| next.min(at)));
         if seat.at == At::Held && seat.parting.is_none() {
-            sooner(self.ends_at(seat));
+            sooner(seat.ends_at());
         }
         if seat.flight.is_none() && self.link.up && seat.retry_at > self.now {
             sooner(seat.retry_at);
@@ -96,7 +96,7 @@ impl<C: Clone> Engine<C> {
         seat.timer = None;
         self.bound_parting(now, key);
         let Some(seat) = self.seats.get(key) else { return };
-        if seat.at == At::Held && seat.parting.is_none() && self.ends_at(seat) <= now {
+        if seat.at == At::Held && seat.parting.is_none() && seat.ends_at() <= now {
             self.expire(now, key);
         } else {
             self.advance(now, key);

@@ -30,7 +30,7 @@ pub struct Caller {
 }
 
 /// A hold as stored. Times are the store's, in microseconds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StoredHold {
     /// Its id.
     pub hold: HoldId,
@@ -52,7 +52,7 @@ pub struct StoredHold {
 }
 
 /// A waiter as stored. Times are the store's, in microseconds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StoredWaiter {
     /// The hold that it wants.
     pub hold: HoldId,
@@ -77,7 +77,7 @@ pub struct StoredWaiter {
 }
 
 /// One lock, as a store keeps it.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Record {
     /// The present holds' explicit owner.
     pub owner: Option<OwnerId>,

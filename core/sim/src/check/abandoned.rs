@@ -6,11 +6,15 @@ use fencelock_engine::{Grant, HoldId};
 
 use crate::check::StoreGrant;
 use crate::client::Tag;
+use crate::clock::Instant;
+use crate::plan::Plan;
 
 /// The holder that callers saw last.
 #[derive(Debug, Default)]
 struct Last {
     token: u64,
+    /// When the store granted it.
+    since: Instant,
     holds: Vec<(usize, Tag)>,
     unclean: bool,
 }
@@ -22,23 +26,31 @@ struct Lock {
     stored: Option<HoldId>,
     /// That hold was told, and its holder released it: the next one hears 'no'.
     clean: bool,
+    /// What was granted up to then may be unknown to the store, or its end known too early.
+    spoiled: Option<Instant>,
 }
 
 /// What every lock's next holder must hear.
 #[derive(Debug)]
 pub(crate) struct AbandonedTruth {
     locks: Vec<Lock>,
+    /// Every grant is seen: those of clients without an inbox may expire unseen.
+    exact: bool,
 }
 
 impl AbandonedTruth {
-    pub fn new(locks: usize) -> AbandonedTruth {
-        AbandonedTruth { locks: (0..locks).map(|_| Lock::default()).collect() }
+    pub fn new(plan: &Plan) -> AbandonedTruth {
+        AbandonedTruth {
+            locks: (0..plan.locks).map(|_| Lock::default()).collect(),
+            exact: plan.polling.iter().all(|polling| !polling),
+        }
     }
 
     /// A hold ended and its holder had not released it.
     pub fn unclean(&mut self, lock: usize, incarnation: usize, tag: Tag) {
         if let Some(last) = &mut self.locks[lock].last {
-            if last.holds.contains(&(incarnation, tag)) {
+            if let Some(at) = last.holds.iter().position(|it| *it == (incarnation, tag)) {
+                last.holds.swap_remove(at);
                 last.unclean = true;
             }
         }
@@ -60,7 +72,7 @@ impl AbandonedTruth {
     pub fn ended(&mut self, lock: usize, release: &Release, released: Released) {
         let it = &mut self.locks[lock];
         if released == Released::Done && it.stored == Some(release.hold) {
-            it.clean = release.told && !release.lost;
+            it.clean = release.told && !release.lost && self.exact;
         }
     }
 
@@ -80,9 +92,14 @@ impl AbandonedTruth {
         }
     }
 
-    /// The store went back to a state in which the last holder may be unknown.
-    pub fn rolled_back(&mut self) {
-        self.locks.fill_with(Lock::default);
+    /// The store went back to a state in which the last holder may be unknown, or an operator
+    /// ended a hold whose holder did not know yet.
+    pub fn spoiled(&mut self, at: Instant, lock: Option<usize>) {
+        for (index, it) in self.locks.iter_mut().enumerate() {
+            if lock.is_none_or(|lock| lock == index) {
+                *it = Lock { spoiled: Some(at), ..Lock::default() };
+            }
+        }
     }
 
     /// The store made a grant, and says `abandoned` to it.
@@ -111,24 +128,34 @@ impl AbandonedTruth {
         tag: Tag,
         grant: &Grant,
         expired: &[(usize, Tag)],
-        broken: bool,
+        since: Instant,
     ) -> Result<(), String> {
         let token = grant.token.get();
         let it = &mut self.locks[lock];
         if let Some(last) = &mut it.last {
             if last.token == token {
+                if grant.abandoned != Abandoned::No {
+                    // The owner is told of its own lost holds when it joins.
+                    last.unclean = false;
+                    last.holds.retain(|hold| !expired.contains(hold));
+                }
                 last.holds.push((incarnation, tag));
                 return Ok(());
             }
         }
+        if grant.reentry || it.spoiled.is_some_and(|spoiled| since <= spoiled) {
+            return Ok(());
+        }
         let before = it.last.replace(Last {
             token,
+            since,
             holds: vec![(incarnation, tag)],
             unclean: false,
         });
         let Some(before) = before else { return Ok(()) };
         let unclean = before.unclean || before.holds.iter().any(|hold| expired.contains(hold));
-        if unclean && grant.abandoned == Abandoned::No && !broken {
+        let known = since > before.since;
+        if unclean && known && grant.abandoned == Abandoned::No {
             return Err(format!(
                 "lock {lock}: the holder of {} was lost, the holder of {token} hears 'no'",
                 before.token

@@ -74,27 +74,15 @@ impl Exclusion {
         self.locks[lock].iter().any(|it| it.who == who && it.incarnation != incarnation)
     }
 
-    /// Whether an explicit owner's holds carry this token already.
-    pub fn token_shared(&self, lock: usize, who: Who, token: u64) -> bool {
-        matches!(who, Who::Explicit(_))
-            && self.locks[lock].iter().any(|it| it.who == who && it.token == token)
-    }
-
     /// The token of an owner's holds, wherever they are.
     pub fn token_of(&self, lock: usize, who: Who) -> Option<u64> {
         self.locks[lock].iter().find(|it| it.who == who).map(|it| it.token)
     }
 
-    /// The holds under other tokens that have ended by their holders' clocks although these do
-    /// not know it yet: the tags and clients of holders that stand still.
-    pub fn expired(
-        &self,
-        at: Instant,
-        clients: &[Client],
-        lock: usize,
-        token: u64,
-    ) -> Vec<(usize, Tag)> {
-        let ended = |it: &&Holder| it.token != token && !valid(at, clients, it);
+    /// The holds that have ended by their holders' clocks although these do not know it yet: the
+    /// tags and clients of holders that stand still.
+    pub fn expired(&self, at: Instant, clients: &[Client], lock: usize) -> Vec<(usize, Tag)> {
+        let ended = |it: &&Holder| !valid(at, clients, it);
         self.locks[lock].iter().filter(ended).map(|it| (it.incarnation, it.tag)).collect()
     }
 

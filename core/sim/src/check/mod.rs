@@ -78,7 +78,7 @@ impl Checks {
             found: None,
             exclusion: Exclusion::new(plan.locks),
             token: TokenOrder::new(plan.locks),
-            abandoned: AbandonedTruth::new(plan.locks),
+            abandoned: AbandonedTruth::new(plan),
             queue: QueueOrder::new(plan),
             fence: Fence::new(plan.locks),
             closed: 0,
@@ -120,8 +120,8 @@ impl Checks {
     }
 
     /// The store went back to an earlier state.
-    pub fn rolled_back(&mut self) {
-        self.abandoned.rolled_back();
+    pub fn rolled_back(&mut self, at: Instant) {
+        self.abandoned.spoiled(at, None);
     }
 
     /// A request was executed.
@@ -135,7 +135,12 @@ impl Checks {
         result: &Result<Reply, Failure>,
         sent: &[(usize, Push)],
         names: &[Name],
+        muted: bool,
     ) {
+        if muted {
+            // Grants are made and not told to anybody.
+            self.abandoned.forgets(None);
+        }
         let index = |name: &Name| names.iter().position(|it| it == name).unwrap_or(0);
         if let Op::Release(release) = op {
             let lock = index(&release.lock);
@@ -152,15 +157,28 @@ impl Checks {
                 self.abandoned.replaced(lock);
             }
         }
+        if let (Op::Acquire(ask), Ok(Reply { body: Body::Acquire(state), .. })) = (op, result) {
+            let lock = index(&ask.lock);
+            let took_effect = matches!(state.standing, Standing::Granted | Standing::Queued);
+            let new = self.queue.is_new(lock, ask.hold);
+            if took_effect && new && clock > ask.not_after {
+                let late = clock - ask.not_after;
+                self.fail("no residue", at, || {
+                    format!("lock {lock}: {:?} takes effect {late} µs too late", ask.hold)
+                });
+            }
+        }
         if let Op::Break(name) = op {
             let lock = index(name);
             self.breaks(at, Some(lock));
-            self.abandoned.forgets(Some(lock));
+            self.abandoned.spoiled(at, Some(lock));
             self.queue.disturbed(Some(lock));
         }
         for (to, push) in sent {
             if let Push::Granted { lock, hold, token, abandoned, .. } = push {
                 let lock = index(lock);
+                let passed = self.queue.passes_caller(lock, *hold, op, result);
+                self.keep("queue order", at, passed);
                 let grant = StoreGrant {
                     incarnation: *to,
                     lock,
@@ -171,6 +189,7 @@ impl Checks {
                     asked: None,
                 };
                 self.store_granted(at, clock, grant);
+                self.queue.claimed_by_push(at, lock, *hold);
             }
         }
         let Ok(reply) = result else { return };
@@ -181,6 +200,7 @@ impl Checks {
                     self.queue.heard(at, incarnation, lock, ask.hold, ask.owner.clone(), state);
                 }
                 if state.standing == Standing::Granted {
+                    self.queue.contact(at, lock, ask.hold, state);
                     let grant = StoreGrant {
                         incarnation,
                         lock,
@@ -216,6 +236,7 @@ impl Checks {
         let owner = self.queue.owner_of(hold);
         match state.standing {
             Standing::Granted => {
+                self.queue.contact(at, lock, hold, state);
                 let grant = StoreGrant {
                     incarnation,
                     lock,
@@ -263,13 +284,21 @@ impl Checks {
         let broken = self.exclusion.broken_since(lock, since.unwrap_or(0));
         let result = self.exclusion.overlap(at, clients, slot, who, lock, since);
         self.keep("exclusion", at, result);
-        let shared = self.exclusion.token_shared(lock, who, token);
+        let now = client.clock.read(at);
+        if client.engine.remaining(now, grant.hold).is_none_or(|left| left.is_zero()) {
+            self.fail("exclusion", at, || {
+                format!("c{slot} {tag:x} is granted lock {lock} when its time is over")
+            });
+        }
+        let shared =
+            matches!(who, Who::Explicit(_)) && self.token.is_shared(lock, token);
         let result = self.token.delivered(lock, token, grant.reentry || shared, broken);
         self.keep("token order", at, result);
-        let expired = self.exclusion.expired(at, clients, lock, token);
+        let expired = self.exclusion.expired(at, clients, lock);
         let incarnation = client.incarnation;
+        let granted_at = since.unwrap_or(0);
         let result =
-            self.abandoned.delivered(lock, incarnation, tag, grant, &expired, broken);
+            self.abandoned.delivered(lock, incarnation, tag, grant, &expired, granted_at);
         self.keep("abandoned", at, result);
         if grant.how == How::Local {
             let result = self.queue.handed_locally(at, lock, client.incarnation);
@@ -289,7 +318,6 @@ impl Checks {
     /// A caller was told that its hold is lost.
     pub fn lost(
         &mut self,
-        _at: Instant,
         lock: usize,
         tag: Tag,
         incarnation: usize,
@@ -304,18 +332,13 @@ impl Checks {
         }
     }
 
-    /// A caller releases; `valid` by its own clock.
-    pub fn released(
-        &mut self,
-        _at: Instant,
-        lock: usize,
-        tag: Tag,
-        incarnation: usize,
-        valid: bool,
-    ) {
+    /// A caller released; in time, or its hold was lost.
+    pub fn released(&mut self, lock: usize, tag: Tag, incarnation: usize, in_time: bool) {
         self.exclusion.remove(lock, incarnation, tag);
-        if valid {
+        if in_time {
             self.abandoned.released(lock, incarnation, tag);
+        } else {
+            self.abandoned.unclean(lock, incarnation, tag);
         }
     }
 

@@ -1,8 +1,9 @@
 //! Promise 9: first come, first served, among clients and within one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use fencelock_engine::reply::{Standing, State};
+use fencelock_engine::reply::{Body, Failure, Reply, Standing, State};
+use fencelock_engine::request::Op;
 use fencelock_engine::{HoldId, OwnerId, Patience};
 
 use crate::check::StoreGrant;
@@ -17,8 +18,16 @@ struct Queued {
     incarnation: usize,
     owner: Option<OwnerId>,
     ticket: u64,
-    since: Instant,
     heard: Instant,
+}
+
+/// What a lock's holder knows from the store.
+#[derive(Clone, Debug, Default)]
+struct Contact {
+    hold: Option<HoldId>,
+    last: Instant,
+    /// When it was first told that others wait.
+    told: Option<Instant>,
 }
 
 /// A waiter within its client.
@@ -36,10 +45,16 @@ pub(crate) struct QueueOrder {
     /// No fault of the run may disturb the order among clients.
     strict: bool,
     silence: u64,
-    /// How late a local hand-off may be after another client has queued.
+    /// How old a contact with the store may be at a local hand-off.
+    fresh: u64,
+    /// How late a local hand-off may be after the store has said that others wait.
     run: u64,
     hand_off: bool,
     locks: Vec<Vec<Queued>>,
+    contacts: Vec<Contact>,
+    /// Grants by push that their clients have not answered yet.
+    claims: Vec<Option<(HoldId, Instant)>>,
+    granted: BTreeSet<HoldId>,
     local: Vec<Local>,
     owners: BTreeMap<HoldId, OwnerId>,
 }
@@ -49,13 +64,17 @@ impl QueueOrder {
         let options = &plan.options;
         let calm = plan.profile == Profile::Calm
             || (plan.profile == Profile::Pushes && plan.hazards.spike == 0);
-        let run = options.heartbeat() + options.local_run_time;
+        let slack = 4 * plan.latency.1 + 5 * MS;
         QueueOrder {
             strict: calm && plan.polling.iter().all(|polling| !polling),
             silence: options.claim.as_nanos() as u64,
-            run: run.as_nanos() as u64 + 4 * plan.latency.1 + 5 * MS,
+            fresh: options.heartbeat().as_nanos() as u64 + slack,
+            run: options.local_run_time.as_nanos() as u64 + slack,
             hand_off: options.local_run_grants > 0,
             locks: (0..plan.locks).map(|_| Vec::new()).collect(),
+            contacts: vec![Contact::default(); plan.locks],
+            claims: vec![None; plan.locks],
+            granted: BTreeSet::new(),
             local: Vec::new(),
             owners: BTreeMap::new(),
         }
@@ -90,20 +109,79 @@ impl QueueOrder {
                 incarnation,
                 owner,
                 ticket,
-                since: at,
                 heard: at,
             }),
         }
     }
 
+    /// Whether the store has not seen this hold before.
+    pub fn is_new(&mut self, lock: usize, hold: HoldId) -> bool {
+        let known = self.locks[lock].iter().any(|it| it.hold == hold);
+        !known && self.contacts[lock].hold != Some(hold) && !self.granted.contains(&hold)
+    }
+
+    /// Whether a grant to `hold` passes over the waiter who calls, and who came before: a caller
+    /// counts as heard before anything is handed on.
+    pub fn passes_caller(
+        &self,
+        lock: usize,
+        hold: HoldId,
+        op: &Op,
+        result: &Result<Reply, Failure>,
+    ) -> Result<(), String> {
+        let (Op::Beat(beats), Ok(Reply { body: Body::Beat(states), .. })) = (op, result) else {
+            return Ok(());
+        };
+        let queue = &self.locks[lock];
+        let Some(mine) = queue.iter().find(|it| it.hold == hold) else { return Ok(()) };
+        for (beat, state) in beats.iter().zip(states) {
+            let waits = state.as_ref().is_ok_and(|state| state.standing == Standing::Queued);
+            let caller = queue.iter().find(|it| it.hold == beat.hold);
+            // Only the last beat of a batch for a lock is sure to come before the grant.
+            if let Some(caller) = caller.filter(|it| waits && it.ticket < mine.ticket)
+                && beats.len() == 1
+                && caller.owner.is_none()
+                && mine.owner.is_none()
+            {
+                return Err(format!(
+                    "lock {lock}: {hold:?} is granted before {:?}, which calls and came first",
+                    caller.hold
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// A grant was announced by a push, and lasts for its claim.
+    pub fn claimed_by_push(&mut self, at: Instant, lock: usize, hold: HoldId) {
+        self.claims[lock] = Some((hold, at));
+    }
+
+    /// The store answered a holder.
+    pub fn contact(&mut self, at: Instant, lock: usize, hold: HoldId, state: &State) {
+        let it = &mut self.contacts[lock];
+        if it.hold != Some(hold) {
+            *it = Contact { hold: Some(hold), ..Contact::default() };
+        }
+        if self.claims[lock].is_some_and(|(claim, _)| claim == hold) {
+            self.claims[lock] = None;
+        }
+        it.last = at;
+        it.told = (state.others_waiting > 0).then_some(it.told.unwrap_or(at));
+    }
+
     /// A waiter left the queue.
     pub fn left(&mut self, lock: usize, hold: HoldId) {
         self.locks[lock].retain(|it| it.hold != hold);
+        if self.claims[lock].is_some_and(|(claim, _)| claim == hold) {
+            self.claims[lock] = None;
+        }
     }
 
     /// A waiter was granted.
     pub fn granted_at_store(&mut self, lock: usize, hold: HoldId) {
-        self.left(lock, hold);
+        self.locks[lock].retain(|it| it.hold != hold);
+        self.granted.insert(hold);
     }
 
     /// The queue is lost.
@@ -119,6 +197,7 @@ impl QueueOrder {
         for queue in &mut self.locks {
             queue.retain(|it| it.incarnation != incarnation);
         }
+        self.claims.fill(None);
         self.local.retain(|it| it.slot != slot);
     }
 
@@ -141,8 +220,18 @@ impl QueueOrder {
 
     /// The store made a grant: no live waiter came before.
     pub fn store_granted(&mut self, at: Instant, grant: &StoreGrant) -> Result<(), String> {
+        if self.contacts[grant.lock].hold != Some(grant.hold) {
+            self.contacts[grant.lock] = Contact { hold: Some(grant.hold), last: at, told: None };
+        }
+        let wasted = self.claims[grant.lock].take().filter(|(hold, _)| *hold != grant.hold);
         if !self.strict {
             return Ok(());
+        }
+        if let Some((hold, since)) = wasted {
+            return Err(format!(
+                "lock {}: it was handed to {hold:?} at {since} and goes to {:?}, unclaimed",
+                grant.lock, grant.hold
+            ));
         }
         let queue = &self.locks[grant.lock];
         let mine = queue.iter().find(|it| it.hold == grant.hold).map_or(u64::MAX, |it| it.ticket);
@@ -174,19 +263,22 @@ impl QueueOrder {
         if !self.strict {
             return Ok(());
         }
-        let starved = self.locks[lock].iter().find(|it| {
-            it.incarnation != incarnation
-                && at - it.heard < self.silence * 6 / 10
-                && it.since + self.run < at
-        });
-        match starved {
-            Some(it) => Err(format!(
-                "lock {lock}: client {incarnation} hands over locally while {:?} of client {} \
-                 waits since {}",
-                it.hold, it.incarnation, it.since
-            )),
-            None => Ok(()),
+        let it = &self.contacts[lock];
+        if it.last + self.fresh < at {
+            return Err(format!(
+                "lock {lock}: client {incarnation} hands over locally and has not heard from the \
+                 store since {}",
+                it.last
+            ));
         }
+        if it.told.is_some_and(|told| told + self.run < at) {
+            return Err(format!(
+                "lock {lock}: client {incarnation} hands over locally, and knows since {:?} that \
+                 others wait",
+                it.told
+            ));
+        }
+        Ok(())
     }
 
     /// A caller begins to wait within its client.

@@ -60,6 +60,9 @@ impl TokenOrder {
         grant: &StoreGrant,
     ) -> Result<bool, String> {
         let lock = &mut self.locks[grant.lock];
+        if lock.excused {
+            return Ok(false);
+        }
         if let Some(tenure) = lock.tenures.get(&grant.token) {
             let same = tenure.hold == grant.hold
                 || (tenure.owner.is_some() && tenure.owner == grant.owner);
@@ -77,8 +80,8 @@ impl TokenOrder {
                 ));
             }
             lock.excused = true;
-            lock.highest = 0;
             lock.tenures.clear();
+            return Ok(true);
         }
         lock.forgotten = false;
         lock.tenures.insert(
@@ -102,6 +105,11 @@ impl TokenOrder {
         })
     }
 
+    /// Whether a token belongs to an explicit owner's holds.
+    pub fn is_shared(&self, lock: usize, token: u64) -> bool {
+        self.locks[lock].tenures.get(&token).is_some_and(|tenure| tenure.owner.is_some())
+    }
+
     /// A token reached a caller. `joins`: the owner has the lock already. `broken`: the tenure was
     /// granted before the store broke an assumption.
     pub fn delivered(
@@ -112,7 +120,7 @@ impl TokenOrder {
         broken: bool,
     ) -> Result<(), String> {
         let it = &mut self.locks[lock];
-        let fine = if joins { token <= it.highest || it.excused } else { token > it.highest };
+        let fine = token > it.highest || joins;
         if !fine && !broken && !it.excused {
             let highest = it.highest;
             return Err(format!(

@@ -267,8 +267,6 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
         [] => text.is_empty(),
         [b'*', rest @ ..] => (0..=text.len()).any(|skip| glob(rest, &text[skip..])),
         [b'?', rest @ ..] => !text.is_empty() && glob(rest, &text[1..]),
-        [b'\\', c, rest @ ..] | [c, rest @ ..] => {
-            text.first() == Some(c) && glob(rest, &text[1..])
-        }
+        [b'\\', c, rest @ ..] | [c, rest @ ..] => text.first() == Some(c) && glob(rest, &text[1..]),
     }
 }

@@ -45,9 +45,25 @@ impl Counts {
     /// A comparison that never met the hard cases has shown nothing.
     pub fn assert_met(&self) {
         for case in [
-            "granted", "queued", "contended", "late", "released", "gone", "not held", "co-hold",
-            "push granted", "push wanted", "push broken", "publish failed", "refused", "silenced",
-            "release done", "release left", "release unknown", "claim", "untold",
+            "granted",
+            "queued",
+            "contended",
+            "late",
+            "released",
+            "gone",
+            "not held",
+            "co-hold",
+            "push granted",
+            "push wanted",
+            "push broken",
+            "publish failed",
+            "refused",
+            "silenced",
+            "release done",
+            "release left",
+            "release unknown",
+            "claim",
+            "untold",
         ] {
             assert!(self.seen.get(case).is_some_and(|n| *n >= 5), "too few of: {case}, {self:?}");
         }
@@ -174,8 +190,7 @@ impl World {
     ) -> (Result<Reply, Failure>, Vec<(String, Push)>) {
         let now = self.now;
         let caller = self.clients[client].caller();
-        let mut out =
-            Inboxes { clients: &self.clients, denied: self.denied, pushes: Vec::new() };
+        let mut out = Inboxes { clients: &self.clients, denied: self.denied, pushes: Vec::new() };
         if let Err(Failure::Refused(Refusal { kind: RefusalKind::Retry, .. })) = got {
             return (got.clone(), Vec::new());
         }

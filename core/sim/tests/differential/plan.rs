@@ -110,13 +110,7 @@ impl Plan {
     fn release(&mut self, lock: &Name, record: &Record) -> Release {
         let hold = self.hold(record);
         let used = if self.chance(50) { 0 } else { record.token + self.below(300) };
-        Release {
-            lock: lock.clone(),
-            hold,
-            used,
-            told: self.chance(80),
-            lost: self.chance(15),
-        }
+        Release { lock: lock.clone(), hold, used, told: self.chance(80), lost: self.chance(15) }
     }
 
     fn wait(&mut self, now: u64) -> Wait {
@@ -135,9 +129,7 @@ impl Plan {
     fn acquire(&mut self, now: u64, lock: &Name, record: &Record) -> Acquire {
         let wait = if self.chance(75) { Some(self.wait(now)) } else { None };
         let hold = if self.chance(20) { self.hold(record) } else { self.fresh() };
-        let horizon = wait.map_or(3_000_000, |wait| {
-            u64::try_from(wait.claim.as_micros()).unwrap()
-        });
+        let horizon = wait.map_or(3_000_000, |wait| u64::try_from(wait.claim.as_micros()).unwrap());
         let not_after = match self.below(20) {
             0 => now - self.below(2),
             1 => now + 2 * horizon + self.below(2),

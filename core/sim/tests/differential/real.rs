@@ -13,9 +13,14 @@ use crate::resp::Connection;
 /// Where the scripts of the test read the time.
 const CLOCK: &str = "the test's clock";
 
-pub struct Real {
-    process: Child,
+/// Ends the process with the test, also when the test fails early.
+struct Process {
+    child: Child,
     folder: PathBuf,
+}
+
+pub struct Real {
+    _process: Process,
     admin: Connection,
     /// May publish nothing.
     mute: Connection,
@@ -24,10 +29,10 @@ pub struct Real {
     scripts: BTreeMap<&'static str, String>,
 }
 
-impl Drop for Real {
+impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
@@ -39,21 +44,22 @@ impl Real {
         let folder = std::env::temp_dir().join(format!("fl-differential-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let socket = folder.join("socket");
-        let mut process = std::process::Command::new(binary)
+        let child = std::process::Command::new(binary)
             .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
             .arg(&socket)
             .arg("--dir")
             .arg(&folder)
             .stdout(Stdio::null())
+            .stderr(Stdio::null())
             .spawn()
             .ok()?;
+        let process = Process { child, folder };
         let deadline = Instant::now() + Duration::from_secs(30);
         let mut admin = loop {
             match Connection::open(&socket) {
                 Ok(connection) => break connection,
                 Err(error) if Instant::now() > deadline => {
-                    let _ = process.kill();
-                    panic!("the server does not listen: {error}");
+                    panic!("the server does not listen: {error}")
                 }
                 Err(_) => std::thread::sleep(Duration::from_millis(10)),
             }
@@ -63,7 +69,7 @@ impl Real {
         mute.must(&["AUTH", "mute", "any"]);
         let inbox = Connection::open(&socket).unwrap();
         let scripts = load_scripts(&mut admin);
-        Some(Real { process, folder, admin, mute, inbox, denied: false, scripts })
+        Some(Real { _process: process, admin, mute, inbox, denied: false, scripts })
     }
 
     /// Reads the inbox up to the answer to a ping, which the server sends after all messages.
@@ -90,9 +96,9 @@ impl Real {
 fn load_scripts(connection: &mut Connection) -> BTreeMap<&'static str, String> {
     let mut loaded = BTreeMap::new();
     for script in Codec::scripts() {
-        let clock = format!("redis.call('HMGET', \"{CLOCK}\", 's', 'u')");
-        assert_eq!(script.text.matches("redis.call('TIME')").count(), 1, "{}", script.name);
-        let text = script.text.replace("redis.call('TIME')", &clock);
+        let clock = format!("call('HMGET', \"{CLOCK}\", 's', 'u')");
+        assert_eq!(script.text.matches("call('TIME')").count(), 1, "{}", script.name);
+        let text = script.text.replace("call('TIME')", &clock);
         let Value::Bytes(sha) = connection.must(&["SCRIPT", "LOAD", &text]) else { panic!() };
         loaded.insert(script.sha, String::from_utf8(sha).unwrap());
         // As shipped, too: it must compile, and the codec's hash must be the server's.

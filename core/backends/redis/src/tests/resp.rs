@@ -37,8 +37,7 @@ fn any_reply() -> impl Strategy<Value = Spoken> {
         any::<i64>().prop_map(|n| spoken(format!(":{n}\r\n"), Value::Int(n))),
         proptest::collection::vec(any::<u8>(), 0..40)
             .prop_map(|b| spoken(blob('$', &b), Value::Bytes(b))),
-        "[a-zA-Z ]{1,12}"
-            .prop_map(|s| spoken(format!("+{s}\r\n"), Value::Bytes(s.into_bytes()))),
+        "[a-zA-Z ]{1,12}".prop_map(|s| spoken(format!("+{s}\r\n"), Value::Bytes(s.into_bytes()))),
         "[A-Z]{3,9} [a-z ]{0,12}[a-z]".prop_map(|s| spoken(format!("-{s}\r\n"), Value::Error(s))),
         "[A-Z]{3,9} [a-z ]{0,12}[a-z]"
             .prop_map(|s| spoken(blob('!', s.as_bytes()), Value::Error(s))),
@@ -76,7 +75,9 @@ fn theirs(value: redis::Value) -> Value {
         V::SimpleString(s) | V::VerbatimString { text: s, .. } => Value::Bytes(s.into_bytes()),
         V::Okay => Value::Bytes(b"OK".to_vec()),
         V::Array(v) | V::Set(v) => Value::Array(v.into_iter().map(theirs).collect()),
-        V::Map(m) => Value::Array(m.into_iter().flat_map(|(k, v)| [theirs(k), theirs(v)]).collect()),
+        V::Map(m) => {
+            Value::Array(m.into_iter().flat_map(|(k, v)| [theirs(k), theirs(v)]).collect())
+        }
         V::Boolean(b) => Value::Int(i64::from(b)),
         V::Double(d) => Value::Bytes(d.to_string().into_bytes()),
         V::ServerError(e) => {
@@ -162,7 +163,9 @@ proptest! {
 
 #[test]
 fn impossible_lengths_and_depths_are_refused() {
-    for bad in ["$99999999999\r\n", "*99999999999\r\n", "$-2\r\n", "?\r\n", ":x\r\n", "$1\r\nab\r\n"] {
+    for bad in
+        ["$99999999999\r\n", "*99999999999\r\n", "$-2\r\n", "?\r\n", ":x\r\n", "$1\r\nab\r\n"]
+    {
         assert!(parse(bad.as_bytes()).is_err(), "{bad:?}");
     }
     assert!(parse("*1\r\n".repeat(1000).as_bytes()).is_err());

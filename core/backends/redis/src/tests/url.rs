@@ -46,7 +46,8 @@ fn tcp_and_tls_urls() {
 #[test]
 fn unix_urls() {
     let options =
-        Options::from_url("redis+unix:///run/my%20redis.sock?db=2&user=u&pass=p&prefix=x:").unwrap();
+        Options::from_url("redis+unix:///run/my%20redis.sock?db=2&user=u&pass=p&prefix=x:")
+            .unwrap();
     assert_eq!(options.address, Address::Unix("/run/my redis.sock".into()));
     assert_eq!(options.db, 2);
     assert_eq!(options.login, Some(Login { user: Some("u".into()), password: "p".into() }));

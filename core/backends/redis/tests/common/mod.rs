@@ -213,12 +213,8 @@ pub fn release(lock: &str, hold: HoldId) -> Op {
 }
 
 pub fn beat(locks: &[(&str, HoldId)]) -> Op {
-    let beat = |&(lock, hold)| Beat {
-        lock: name(lock),
-        hold,
-        lease: Duration::from_secs(30),
-        used: 0,
-    };
+    let beat =
+        |&(lock, hold)| Beat { lock: name(lock), hold, lease: Duration::from_secs(30), used: 0 };
     Op::Beat(locks.iter().map(beat).collect())
 }
 

@@ -1,1 +1,136 @@
+//! The codec without a server. What the scripts do is compared with the rules in `core/sim`.
 
+use super::error::refusal;
+use super::key::{decode_name, encode_name};
+use super::{Codec, Command, ListStep, Listing, Value};
+use crate::id::{ClientId, HoldId};
+use crate::name::Name;
+use crate::reply::{Abandoned, Body, Failure, Push, RefusalKind};
+use crate::request::{Beat, Op};
+use std::time::Duration;
+
+fn codec(prefix: &str) -> Codec {
+    Codec::new(ClientId::new(1, "web").unwrap(), prefix).unwrap()
+}
+
+fn bytes(text: &str) -> Value {
+    Value::Bytes(text.as_bytes().to_vec())
+}
+
+fn kind(text: &str) -> RefusalKind {
+    refusal(text, Some("fl:{job}")).kind
+}
+
+#[test]
+fn bug_62_a_name_keeps_both_keys_in_one_slot() {
+    for name in ["}a", "{a}", "a%7Db", "%", "näme x"] {
+        let encoded = encode_name(name);
+        assert!(!encoded.contains(['{', '}']), "{encoded}");
+        assert_eq!(decode_name(&encoded), Name::new(name).ok());
+    }
+    assert_eq!(decode_name("a%20b"), None);
+    let [record, queue] = codec("fl:").keys(&Name::new("}a").unwrap());
+    assert_eq!((record.as_slice(), queue.as_slice()), (&b"fl:{%7Da}"[..], &b"fl:{%7Da}:q"[..]));
+}
+
+#[test]
+fn errors_are_retried_by_kind() {
+    for code in ["MISCONF", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "ASK", "MASTERDOWN"] {
+        assert_eq!(kind(&format!("{code} whatever")), RefusalKind::Retry);
+    }
+    for text in [
+        "LOADING Redis is loading the dataset in memory",
+        "BUSY Redis is busy running a script.",
+        "READONLY You can't write against a read only replica.",
+        "OOM command not allowed when used memory > 'maxmemory'. script: ab, on @user_script:4.",
+        "ERR Error running script (call to f_ab): @user_script:4: -OOM command not allowed",
+    ] {
+        assert_eq!(kind(text), RefusalKind::Retry, "{text}");
+    }
+    assert_eq!(kind("NOSCRIPT No matching script. Please use EVAL."), RefusalKind::Again);
+    for text in ["NOAUTH Authentication required.", "WRONGPASS x", "NOPERM x", "ERR other"] {
+        assert_eq!(kind(text), RefusalKind::Misconfigured, "{text}");
+    }
+    assert_eq!(kind("ERR ACL failure in script: x"), RefusalKind::Misconfigured);
+    assert_eq!(kind("ERR unknown command 'EVALSHA', with args"), RefusalKind::Unsupported);
+}
+
+#[test]
+fn a_newer_layout_and_a_foreign_key_say_what_to_do() {
+    let newer = refusal("LAYOUT 2", Some("fl:{job}"));
+    assert_eq!(newer.kind, RefusalKind::Misconfigured);
+    assert!(newer.message.contains("version 2") && newer.message.contains("upgrade"));
+    let foreign = refusal("WRONGTYPE Operation against a key", Some("fl:{job}"));
+    assert!(foreign.message.contains("fl:{job}") && foreign.message.contains("another program"));
+}
+
+#[test]
+fn bug_58_one_bad_key_costs_only_itself() {
+    let beat = |name: &str| Beat {
+        lock: Name::new(name).unwrap(),
+        hold: HoldId(1),
+        lease: Duration::from_secs(1),
+        used: 0,
+    };
+    let op = Op::Beat(vec![beat("bad"), beat("good")]);
+    let good = [0, 7, 9, 1_000_000].map(Value::Int).to_vec();
+    let value = Value::Array(vec![Value::Int(5), bytes("WRONGTYPE x"), Value::Array(good)]);
+    let reply = codec("fl:").decode(&op, value).unwrap();
+    let Body::Beat(states) = reply.body else { panic!() };
+    assert!(states[0].as_ref().unwrap_err().message.contains("fl:{bad}"));
+    assert_eq!(states[1].as_ref().unwrap().token, 7);
+}
+
+#[test]
+fn garbled_replies_are_refused_and_do_not_panic() {
+    let op = Op::Break(Name::new("job").unwrap());
+    for value in [Value::Nil, Value::Array(vec![]), bytes("x"), Value::Array(vec![Value::Int(-1)])]
+    {
+        let Err(Failure::Refused(refused)) = codec("fl:").decode(&op, value) else { panic!() };
+        assert_eq!(refused.kind, RefusalKind::Misconfigured);
+    }
+}
+
+#[test]
+fn messages_are_read_and_strange_ones_left() {
+    let hold = HoldId(255);
+    let text = format!("1 granted {hold} 10 1033 2 3 a%7Bb c");
+    let lock = Name::new("a{b c").unwrap();
+    let abandoned = Abandoned::Unknown;
+    let push = Push::Granted { lock, hold, token: 10, end: 1033, abandoned, others_waiting: 3 };
+    assert_eq!(codec("fl:").decode_push(text.as_bytes()), Some(push));
+    for strange in ["", "1", "2 wanted x y", "1 wanted 00 job", "hello"] {
+        assert_eq!(codec("fl:").decode_push(strange.as_bytes()), None);
+    }
+}
+
+#[test]
+fn listing_follows_the_cursor_then_asks_the_time() {
+    let (codec, mut listing) = (codec("t*l:"), Listing::default());
+    let op = Op::List { prefix: "a".to_owned(), limit: 2 };
+    let Command::Plain(words) = codec.encode(&op) else { panic!() };
+    assert_eq!(words[3], b"t\\*l:{a*}");
+    let scan = |cursor: &str, keys: &[&str]| {
+        let keys = keys.iter().map(|key| bytes(key)).collect();
+        Value::Array(vec![bytes(cursor), Value::Array(keys)])
+    };
+    let step = codec.list_step(&op, &mut listing, scan("7", &["t*l:{ab}", "t*l:{ad}"]));
+    let Ok(ListStep::Send(Command::Plain(words))) = step else { panic!() };
+    assert_eq!(words[1], b"7");
+    let step = codec.list_step(&op, &mut listing, scan("0", &["t*l:{ab}", "t*l:{ac}"]));
+    assert_eq!(step, Ok(ListStep::Send(Command::Plain(vec![b"TIME".to_vec()]))));
+    let time = Value::Array(vec![bytes("5"), bytes("6")]);
+    let Ok(ListStep::Done(reply)) = codec.list_step(&op, &mut listing, time) else { panic!() };
+    assert_eq!(reply.now, 5_000_006);
+    let names = ["ab", "ac"].map(|name| Name::new(name).unwrap()).to_vec();
+    assert_eq!(reply.body, Body::List(names));
+}
+
+#[test]
+fn a_prefix_that_would_break_the_slots_is_refused() {
+    let client = ClientId::new(1, "").unwrap();
+    for prefix in ["a{", "}", "\0", &"x".repeat(65)] {
+        assert!(Codec::new(client.clone(), prefix).is_err());
+    }
+    assert_eq!(codec("fl:").channel(), b"fl:inbox:0000000000000001");
+}

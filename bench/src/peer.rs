@@ -1,0 +1,241 @@
+//! The second process of a hand-off: this program again, told on its standard input when to wait.
+
+use std::io::{BufRead, BufReader, Write, stdin, stdout};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+
+use fencelock::{Client, blocking};
+use futures_util::StreamExt;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::local::Flavor;
+use crate::{Result, bare};
+
+/// The channel of the process that began.
+pub const HERE: &str = "bare/here";
+/// The channel of its peer.
+pub const THERE: &str = "bare/there";
+/// The lock that changes hands.
+pub const LOCK: &str = "ours/handoff";
+
+/// A script that tells a subscriber, and nothing else.
+const TELL: &str = "redis.call('PUBLISH', KEYS[1], ARGV[1]) return 1";
+/// As long as the message of a grant.
+const WORDS: &str = "1 granted 0123456789abcdef0123456789abcdef 1767225600000000 1767225600001023 0 \
+                     0 bare/handoff";
+
+/// How the peer waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// In a blocking acquire.
+    Thread,
+    /// In an async acquire.
+    Task,
+    /// As a subscriber that reads its own socket.
+    BareThread,
+    /// As an async subscriber.
+    BareTask,
+}
+
+impl Kind {
+    /// Its name on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Thread => "thread",
+            Kind::Task => "task",
+            Kind::BareThread => "bare-thread",
+            Kind::BareTask => "bare-task",
+        }
+    }
+
+    /// Reads the name.
+    pub fn parse(word: &str) -> Option<Kind> {
+        [Kind::Thread, Kind::Task, Kind::BareThread, Kind::BareTask]
+            .into_iter()
+            .find(|kind| kind.word() == word)
+    }
+}
+
+/// Nanoseconds on a clock that all processes of the machine share.
+pub fn nanos() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// The script that tells a subscriber.
+///
+/// # Errors
+/// When the server refuses it.
+pub fn tell(connection: &mut redis::Connection, channel: &str) -> Result<redis::Cmd> {
+    let sha: String = redis::cmd("SCRIPT").arg("LOAD").arg(TELL).query(connection)?;
+    let mut command = redis::cmd("EVALSHA");
+    command.arg(sha).arg(1).arg(channel).arg(WORDS);
+    Ok(command)
+}
+
+/// The peer, as the process that began sees it. It ends when its standard input does.
+pub struct Peer {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Peer {
+    /// Starts `program` as a peer and waits until it is connected.
+    ///
+    /// # Errors
+    /// When it does not come up.
+    pub fn start(program: &Path, kind: Kind, url: &str) -> Result<Peer> {
+        let mut child = Command::new(program)
+            .args(["peer", kind.word(), url])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let input = child.stdin.take().ok_or("the peer has no input")?;
+        let output = BufReader::new(child.stdout.take().ok_or("the peer has no output")?);
+        let mut peer = Peer { child, input, output };
+        peer.answer()?;
+        Ok(peer)
+    }
+
+    /// Asks for one wait, or for `count` turns.
+    ///
+    /// # Errors
+    /// When it has gone.
+    pub fn ask(&mut self, turns: Option<u64>) -> Result<()> {
+        writeln!(self.input, "{}", turns.unwrap_or(0))?;
+        Ok(self.input.flush()?)
+    }
+
+    /// Its next word: a number.
+    ///
+    /// # Errors
+    /// When it has gone.
+    pub fn answer(&mut self) -> Result<u64> {
+        let mut line = String::new();
+        if self.output.read_line(&mut line)? == 0 {
+            return Err("the second process has ended".into());
+        }
+        Ok(line.trim().parse()?)
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // Whatever fails here: it ends by itself with its input.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Is a peer, until the input ends.
+///
+/// # Errors
+/// When the server or the other process does not answer.
+pub fn serve(kind: Kind, url: &str) -> Result<()> {
+    let asks = listen();
+    match kind {
+        Kind::Thread => by_thread(url, &asks),
+        Kind::Task => by_task(url, &asks),
+        Kind::BareThread => bare_thread(url, &asks),
+        Kind::BareTask => bare_task(url, &asks),
+    }
+}
+
+/// On a thread of its own, so that the process ends with its input even while it waits for a lock.
+fn listen() -> Receiver<u64> {
+    let (sender, asks) = channel();
+    std::thread::spawn(move || {
+        for line in stdin().lines() {
+            match line.ok().and_then(|line| line.parse().ok()) {
+                Some(turns) if sender.send(turns).is_ok() => {}
+                _ => break,
+            }
+        }
+        std::process::exit(0);
+    });
+    asks
+}
+
+fn answer(number: u64) -> Result<()> {
+    let mut out = stdout().lock();
+    writeln!(out, "{number}")?;
+    Ok(out.flush()?)
+}
+
+fn by_thread(url: &str, asks: &Receiver<u64>) -> Result<()> {
+    let lock = blocking::Client::connect(url)?.lock(LOCK)?;
+    answer(0)?;
+    for turns in asks {
+        let mut at = 0;
+        for _ in 0..turns.max(1) {
+            let guard = lock.acquire()?;
+            at = nanos();
+            guard.release()?;
+        }
+        answer(at)?;
+    }
+    Ok(())
+}
+
+fn by_task(url: &str, asks: &Receiver<u64>) -> Result<()> {
+    let runtime = Flavor::Current.runtime()?;
+    let lock = runtime.block_on(Client::connect(url))?.lock(LOCK)?;
+    answer(0)?;
+    for turns in asks {
+        let at = runtime.block_on(async {
+            let mut at = 0;
+            for _ in 0..turns.max(1) {
+                let guard = lock.acquire().await?;
+                at = nanos();
+                guard.release().await?;
+            }
+            Ok::<_, fencelock::Error>(at)
+        })?;
+        answer(at)?;
+    }
+    Ok(())
+}
+
+fn bare_thread(url: &str, asks: &Receiver<u64>) -> Result<()> {
+    let client = bare::client(url)?;
+    let mut wire = client.get_connection()?;
+    let back = tell(&mut wire, HERE)?;
+    let mut ear = client.get_connection()?;
+    let mut ear = ear.as_pubsub();
+    ear.subscribe(THERE)?;
+    answer(0)?;
+    for turns in asks {
+        let mut at = 0;
+        if turns == 0 {
+            answer(0)?;
+            ear.get_message()?;
+            at = nanos();
+        }
+        for _ in 0..turns {
+            ear.get_message()?;
+            back.exec(&mut wire)?;
+        }
+        answer(at)?;
+    }
+    Ok(())
+}
+
+fn bare_task(url: &str, asks: &Receiver<u64>) -> Result<()> {
+    let runtime = Flavor::Current.runtime()?;
+    let mut ear = runtime.block_on(async {
+        let mut ear = bare::client(url)?.get_async_pubsub().await?;
+        ear.subscribe(THERE).await?;
+        Ok::<_, crate::Failed>(ear.into_on_message())
+    })?;
+    answer(0)?;
+    for _ in asks {
+        answer(0)?;
+        let heard = runtime.block_on(ear.next());
+        let at = nanos();
+        heard.ok_or("the subscription has ended")?;
+        answer(at)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! What the survey tells of real servers.
+
+use fencelock_engine::ErrorKind;
+use fencelock_redis::{Options, Severity, Survey, survey};
+use fencelock_testkit::{RedisServer, eventually, free_port, skip_servers};
+
+fn ask(url: &str) -> Result<Survey, fencelock_engine::Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(survey(Options::from_url(url).unwrap()))
+}
+
+fn severity(survey: &Survey, name: &str) -> Severity {
+    let facts = survey.facts();
+    let fact = facts.iter().find(|fact| fact.name == name).unwrap();
+    assert!(!fact.meaning.is_empty() && !fact.value.is_empty());
+    assert!(fact.advice.is_some() || fact.severity <= Severity::Note, "{fact:?}");
+    fact.severity
+}
+
+#[test]
+fn a_server_as_it_should_be() {
+    if skip_servers() {
+        return;
+    }
+    let server = RedisServer::builder().persistent().start().unwrap();
+    let survey = ask(&server.url()).unwrap();
+    assert!(survey.version.is_some() && survey.resp3 && survey.pubsub);
+    assert_eq!(survey.role.as_deref(), Some("master"));
+    assert_eq!((survey.replicas, survey.append_only), (Some(0), Some(true)));
+    assert_eq!((survey.may_evict(), survey.save.as_deref()), (Some(false), Some("")));
+    assert_eq!(survey.missing, [""; 0]);
+    assert!(survey.clock_ahead.abs() < 1_000_000, "the same machine: {}", survey.clock_ahead);
+    assert!(survey.worst() <= Severity::Note, "{:?}", survey.facts());
+    eventually("its key is gone", || {
+        (server.cli(&["DBSIZE"]).unwrap() == redis::Value::Int(0)).then_some(())
+    });
+}
+
+#[test]
+fn a_server_that_could_evict_locks_and_forget_them() {
+    if skip_servers() {
+        return;
+    }
+    let server = RedisServer::builder()
+        .config("maxmemory 100mb")
+        .config("maxmemory-policy allkeys-lru")
+        .start()
+        .unwrap();
+    let survey = ask(&server.url()).unwrap();
+    assert_eq!(survey.may_evict(), Some(true));
+    assert_eq!(severity(&survey, "eviction"), Severity::Problem);
+    assert_eq!(severity(&survey, "persistence"), Severity::Warning);
+    assert_eq!(survey.worst(), Severity::Problem);
+}
+
+#[test]
+fn a_replica_and_its_master() {
+    if skip_servers() {
+        return;
+    }
+    let (master, replica) = (RedisServer::start().unwrap(), RedisServer::start().unwrap());
+    replica.cli(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).unwrap();
+    let survey = eventually("the replica is connected", || {
+        Some(ask(&master.url()).unwrap()).filter(|survey| survey.replicas == Some(1))
+    });
+    assert_eq!(severity(&survey, "replicas"), Severity::Note);
+    assert_eq!(severity(&ask(&replica.url()).unwrap(), "role"), Severity::Problem);
+}
+
+#[test]
+fn missing_permissions_are_named() {
+    if skip_servers() {
+        return;
+    }
+    let server = RedisServer::start().unwrap();
+    server
+        .cli(&["ACL", "SETUSER", "u", "on", ">p", "~fl:*", "&fl:*", "+@all", "-hset", "-subscribe"])
+        .unwrap();
+    let url = format!("redis://u:p@{}", server.address());
+    let survey = ask(&url).unwrap();
+    assert_eq!(survey.missing.len(), 1, "{:?}", survey.missing);
+    assert!(survey.missing[0].starts_with("HSET"), "{:?}", survey.missing);
+    assert!(!survey.pubsub);
+    assert_eq!(severity(&survey, "permissions"), Severity::Problem);
+    assert_eq!(severity(&survey, "pubsub"), Severity::Warning);
+
+    server.cli(&["ACL", "SETUSER", "u", "-info", "-config"]).unwrap();
+    let survey = ask(&url).unwrap();
+    assert_eq!((survey.may_evict(), survey.append_only, &survey.save), (None, None, &None));
+    assert_eq!(severity(&survey, "eviction"), Severity::Note);
+}
+
+#[test]
+fn no_answer_is_an_error_that_says_why() {
+    if !skip_servers() {
+        let server = RedisServer::builder().password("p").start().unwrap();
+        let error = ask(&server.url()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Misconfigured);
+        assert!(error.message().contains("wants a password"), "{error}");
+    }
+    let url = format!("redis://127.0.0.1:{}", free_port().unwrap());
+    assert_eq!(ask(&url).unwrap_err().kind(), ErrorKind::Unavailable);
+}

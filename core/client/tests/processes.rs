@@ -1,0 +1,220 @@
+//! Several processes on one store, and what happens when one of them dies or sleeps.
+#![cfg(unix)]
+#![allow(unsafe_code)]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use fencelock::blocking::Client;
+use fencelock::{Abandoned, ErrorKind, OwnerId};
+use fencelock_testkit::{RedisServer, skip_servers};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Runs a case on each store that processes share.
+fn on_each_store(case: impl Fn(&str)) {
+    let folder = tempfile::tempdir().unwrap();
+    case(&format!("sqlite:{}?claim=900ms", folder.path().join("locks.db").display()));
+    if !skip_servers() {
+        let server = RedisServer::start().unwrap();
+        case(&format!("{}?claim=900ms", server.url()));
+    }
+}
+
+/// A child that plays a role; see [`role`].
+struct Actor {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Actor {
+    fn start(role: &str, url: &str) -> Actor {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "role", "--nocapture"])
+            .env("FENCELOCK_TEST_ROLE", role)
+            .env("FENCELOCK_TEST_URL", url)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Actor { child, lines }
+    }
+
+    /// Reads until the child says `word`; gives what follows it on the line.
+    fn says(&mut self, word: &str) -> String {
+        let mark = format!("<{word}>");
+        loop {
+            let mut line = String::new();
+            assert!(self.lines.read_line(&mut line).unwrap() > 0, "the child ended before {mark}");
+            if let Some((_, rest)) = line.split_once(&mark) {
+                return rest.trim().to_owned();
+            }
+        }
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: a plain system call on our own child, which is not reaped yet.
+        assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a child does. An ordinary test run has no role and does nothing here.
+#[test]
+fn role() {
+    let (Ok(role), Ok(url)) =
+        (std::env::var("FENCELOCK_TEST_ROLE"), std::env::var("FENCELOCK_TEST_URL"))
+    else {
+        return;
+    };
+    let client = Client::connect(&url).unwrap();
+    let lock = client.lock("shared").unwrap();
+    match role.split_once('=').unwrap_or((&role, "")) {
+        ("hold", "") => {
+            let guard = lock.acquire().unwrap();
+            println!("<held> {}", guard.token());
+            while guard.is_valid() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            println!("<lost> {}", guard.release().unwrap_err().kind());
+        }
+        ("attach", ticket) => {
+            let guard = client.attach(ticket).unwrap();
+            println!("<held> {}", guard.token());
+            std::thread::sleep(LIMIT);
+        }
+        ("sigterm", _) => {
+            drop((lock, client));
+            let runtime = tokio::runtime::Runtime::new().unwrap();
+            runtime.block_on(async {
+                let client = fencelock::Client::connect(&url).await.unwrap();
+                let ended = client.close_on_sigterm();
+                let guard = client.lock("shared").unwrap().acquire().await.unwrap();
+                println!("<held> {}", guard.token());
+                ended.await.unwrap();
+                println!("<closed> {}", guard.release().await.unwrap_err().kind());
+            });
+        }
+        ("wait", _) => {
+            println!("<waiting>");
+            let guard = lock.acquire().unwrap();
+            println!("<held> {}", guard.token());
+            guard.release().unwrap();
+            println!("<released>");
+        }
+        (role, _) => panic!("unknown role {role}"),
+    }
+}
+
+#[test]
+fn p12_the_successor_of_a_killed_process_is_told() {
+    on_each_store(|url| {
+        let mut holder = Actor::start("hold", &format!("{url}&lease=1s"));
+        let token: u64 = holder.says("held").parse().unwrap();
+        let client = Client::connect(url).unwrap();
+        let lock = client.lock("shared").unwrap();
+        assert_eq!(lock.try_acquire().unwrap_err().kind(), ErrorKind::Contended);
+        holder.kill();
+        let guard = lock.acquire_timeout(LIMIT).unwrap();
+        assert_eq!(guard.previous_abandoned(), Abandoned::Yes);
+        assert!(guard.token().get() > token);
+    });
+}
+
+#[test]
+fn p01_p08_a_stopped_process_finds_its_hold_lost() {
+    on_each_store(|url| {
+        let mut holder = Actor::start("hold", &format!("{url}&lease=1s"));
+        let token: u64 = holder.says("held").parse().unwrap();
+        holder.signal(libc::SIGSTOP);
+        let client = Client::connect(url).unwrap();
+        let guard = client.lock("shared").unwrap().acquire_timeout(LIMIT).unwrap();
+        assert!(guard.token().get() > token);
+        holder.signal(libc::SIGCONT);
+        assert_eq!(holder.says("lost"), "lost");
+        assert!(guard.is_valid());
+        guard.release().unwrap();
+    });
+}
+
+#[test]
+fn p06_a_process_that_dies_takes_only_its_own_holds_of_an_owner() {
+    on_each_store(|url| {
+        let client = Client::connect(url).unwrap();
+        let lock = client.lock("shared").unwrap().owner(OwnerId::new("trace").unwrap());
+        let guard = lock.acquire().unwrap();
+        let ticket = guard.ticket().unwrap();
+        let mut partner = Actor::start(&format!("attach={ticket}"), &format!("{url}&lease=1s"));
+        assert_eq!(partner.says("held"), guard.token().to_string());
+        partner.kill();
+        let other = Client::connect(url).unwrap();
+        // The dead one's hold ends by its lease; ours goes on.
+        fencelock_testkit::eventually("the end of the dead one's hold", || {
+            let holds = other.inspect("shared").unwrap().unwrap().holds;
+            (holds.len() == 1 && holds[0].client == client.id()).then_some(())
+        });
+        assert!(guard.is_valid());
+        assert!(other.lock("shared").unwrap().try_acquire().is_err());
+        guard.release().unwrap();
+        other.lock("shared").unwrap().acquire_timeout(LIMIT).unwrap().release().unwrap();
+    });
+}
+
+#[test]
+fn p11_sigterm_frees_what_is_held() {
+    on_each_store(|url| {
+        let mut holder = Actor::start("sigterm", url);
+        holder.says("held");
+        let client = Client::connect(url).unwrap();
+        assert!(client.lock("shared").unwrap().try_acquire().is_err());
+        holder.signal(libc::SIGTERM);
+        assert_eq!(holder.says("closed"), "lost");
+        assert!(holder.child.wait().unwrap().success());
+        // At once, long before the lease would have ended.
+        client.lock("shared").unwrap().try_acquire().unwrap().release().unwrap();
+    });
+}
+
+#[test]
+fn p09_waiters_that_were_killed_are_passed_over() {
+    on_each_store(|url| {
+        let client = Client::connect(url).unwrap();
+        let guard = client.lock("shared").unwrap().acquire().unwrap();
+        let mut actors = Vec::new();
+        for count in 1..=9 {
+            let mut actor = Actor::start("wait", url);
+            actor.says("waiting");
+            fencelock_testkit::eventually("the waiter", || {
+                let waiters = client.inspect("shared").unwrap().unwrap().waiters;
+                (waiters.len() == count).then_some(())
+            });
+            actors.push(actor);
+        }
+        for actor in actors.iter_mut().step_by(3) {
+            actor.kill();
+        }
+        guard.release().unwrap();
+        let mut last = 0;
+        for (index, actor) in actors.iter_mut().enumerate() {
+            if index % 3 != 0 {
+                let token: u64 = actor.says("held").parse().unwrap();
+                assert!(token > last, "in their order");
+                last = token;
+                actor.says("released");
+            }
+        }
+    });
+}

@@ -1,0 +1,58 @@
+//! What the locks protect: a ledger that looks at the fencing token.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+/// A ledger in a SQLite file of its own. It takes a write only under a token that is not below the
+/// highest that it has seen for that lock, in one transaction.
+#[derive(Debug)]
+pub struct Ledger(Connection);
+
+impl Ledger {
+    /// Opens it, and makes it if it is not there.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn open(path: &Path) -> rusqlite::Result<Ledger> {
+        let connection = Connection::open(path)?;
+        connection.busy_timeout(Duration::from_secs(30))?;
+        // What is written need not survive the machine.
+        connection.pragma_update(None, "synchronous", "off")?;
+        connection.execute_batch(
+            "CREATE TABLE IF NOT EXISTS fence (lock TEXT PRIMARY KEY, token INTEGER NOT NULL);
+             CREATE TABLE IF NOT EXISTS entry (lock TEXT NOT NULL, token INTEGER NOT NULL);",
+        )?;
+        Ok(Ledger(connection))
+    }
+
+    /// Writes an entry under `token`; false when it is refused.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn write(&mut self, lock: &str, token: u64) -> rusqlite::Result<bool> {
+        let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let token = i64::try_from(token).unwrap_or(i64::MAX);
+        let fenced = transaction.execute(
+            "INSERT INTO fence VALUES (?1, ?2)
+             ON CONFLICT DO UPDATE SET token = excluded.token WHERE excluded.token >= token",
+            (lock, token),
+        )?;
+        if fenced == 1 {
+            transaction.execute("INSERT INTO entry VALUES (?1, ?2)", (lock, token))?;
+        }
+        transaction.commit()?;
+        Ok(fenced == 1)
+    }
+
+    /// The tokens of a lock's entries, in the order of the writes.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn tokens(&self, lock: &str) -> rusqlite::Result<Vec<u64>> {
+        let mut rows = self.0.prepare("SELECT token FROM entry WHERE lock = ?1 ORDER BY rowid")?;
+        let tokens = rows.query_map([lock], |row| row.get::<_, i64>(0))?;
+        tokens.map(|token| Ok(token?.unsigned_abs())).collect()
+    }
+}

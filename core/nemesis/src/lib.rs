@@ -1,0 +1,20 @@
+//! Real processes, real servers, real faults: the promises of Fencelock put to the test.
+//!
+//! An [`Actor`] is a client in a process of its own, which can be killed, stopped and lied to about
+//! the time. What all actors say, and what is done to them, goes into one [`History`], which
+//! [`check`] judges. The tests stage one fault each; the `nemesis` command mixes them by a seed.
+
+mod actor;
+pub mod check;
+mod clock;
+mod dice;
+mod history;
+mod ledger;
+mod shim;
+
+pub use actor::Actor;
+pub use clock::{boot, wall};
+pub use dice::Dice;
+pub use history::{History, LIMIT, Record};
+pub use ledger::Ledger;
+pub use shim::{Shim, WrongClock};
