@@ -44,7 +44,7 @@ impl Args {
         if self.quick {
             Effort { rounds: 3, slice: Duration::from_millis(60) }
         } else {
-            Effort { rounds: 15, slice: Duration::from_millis(300) }
+            Effort { rounds: 11, slice: Duration::from_millis(200) }
         }
     }
 }

@@ -25,8 +25,10 @@ pub fn prepare(ledger: &Connection) -> rusqlite::Result<()> {
 /// When the database refuses for another reason.
 pub fn write(ledger: &mut Connection, token: Token, text: &str) -> rusqlite::Result<bool> {
     let change = ledger.transaction()?;
-    let raised = change
-        .execute("UPDATE fence SET highest = ?1 WHERE highest <= ?1", params![token.get() as i64])?;
+    let raised = change.execute(
+        "UPDATE fence SET highest = ?1 WHERE highest <= ?1",
+        params![token.get() as i64],
+    )?;
     if raised == 0 {
         return Ok(false);
     }

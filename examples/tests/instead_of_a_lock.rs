@@ -26,13 +26,18 @@ fn an_atomic_script_never_oversells() {
             let sell = |person| {
                 atomic_script::sell(&mut connection, &format!("person-{}", person % 30)).unwrap()
             };
-            (0..30).map(|n| n + seller).map(sell).filter(|s| *s == atomic_script::Sale::Sold).count()
+            (0..30)
+                .map(|n| n + seller)
+                .map(sell)
+                .filter(|s| *s == atomic_script::Sale::Sold)
+                .count()
         })
     });
     let sellers: Vec<_> = sellers.collect();
     let sold: usize = sellers.into_iter().map(|seller| seller.join().unwrap()).sum();
     assert_eq!(sold, 20);
-    let orders: i64 = redis::from_redis_value(server.cli(&["LLEN", "{sale}:orders"]).unwrap()).unwrap();
+    let orders: i64 =
+        redis::from_redis_value(server.cli(&["LLEN", "{sale}:orders"]).unwrap()).unwrap();
     assert_eq!(orders, 20);
 }
 

@@ -1,12 +1,11 @@
 //! The one allocation of a guard: where its completion, its loss and `wanted` arrive.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Waker};
 
 use fencelock_engine::{LossReason, Outcome, Time};
-use parking_lot::Mutex;
+
+use crate::sync::{Arc, AtomicBool, Mutex, Ordering};
 
 type Callback = Box<dyn FnOnce(LossReason) + Send>;
 

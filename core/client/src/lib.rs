@@ -63,6 +63,7 @@ mod owner;
 mod roster;
 mod shared;
 mod sigterm;
+mod sync;
 mod ticket;
 mod url;
 mod wait;

@@ -128,6 +128,7 @@ async fn p08_a_hold_that_cannot_be_renewed_is_lost_before_the_store_gives_it_awa
     assert!(!guard.is_valid(), "two holders");
     assert_eq!(soon("the loss", guard.lost()).await, LossReason::NotRenewed);
     assert_eq!(next.previous_abandoned(), Abandoned::Yes);
+    assert!(client.metrics().renewal_failures > 0);
     proxy.cut();
     proxy.set(Fault::Pass);
     assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Lost);

@@ -6,12 +6,28 @@
 
 #![deny(clippy::unwrap_used, clippy::expect_used)]
 
+/// Whether a bug is planted here; never, except in the simulator.
+#[cfg(feature = "plant")]
+macro_rules! planted {
+    ($bug:ident) => {
+        $crate::plant::on($crate::plant::Bug::$bug)
+    };
+}
+#[cfg(not(feature = "plant"))]
+macro_rules! planted {
+    ($bug:ident) => {
+        false
+    };
+}
+
 pub mod error;
 pub mod event;
 pub mod hold;
 pub mod id;
 pub mod name;
 pub mod options;
+#[cfg(feature = "plant")]
+pub mod plant;
 pub mod redis;
 pub mod reply;
 pub mod request;

@@ -186,4 +186,3 @@ fn program() -> PathBuf {
     let found = folders.map(|folder| folder.join("nemesis-actor")).find(|path| path.exists());
     found.unwrap_or_else(|| "nemesis-actor".into())
 }
-

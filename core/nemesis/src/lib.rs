@@ -10,6 +10,7 @@ mod clock;
 mod dice;
 mod history;
 mod ledger;
+pub mod run;
 mod shim;
 
 pub use actor::Actor;

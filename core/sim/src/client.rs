@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use fencelock_engine::{CallKey, Engine, HoldKey, LockKey, LossReason, Patience, Time};
+use fencelock_engine::{CallKey, Engine, HoldId, HoldKey, LockKey, LossReason, Patience, Time};
 
 use crate::clock::{ClientClock, Instant};
 use crate::network::Link;
@@ -50,6 +50,8 @@ pub struct Client {
     pub locks: Vec<LockKey>,
     /// It stands still until then.
     pub paused_until: Instant,
+    /// How late its timers are: only with a bug that was planted.
+    pub asleep: u64,
     /// When the engine wants to be woken, and which of the scheduled wakes is the right one.
     pub wake_at: Option<Time>,
     /// See `wake_at`.
@@ -79,7 +81,7 @@ impl Client {
 #[allow(missing_docs)]
 pub enum Call {
     Acquire(Waiting),
-    Release { lock: usize, since: Instant, sent: bool },
+    Release { lock: usize, since: Instant, sent: Option<HoldId> },
     Extend { hold: Tag },
     Break,
     Close,
@@ -168,4 +170,6 @@ pub struct Held {
     pub end: Time,
     /// When it was granted.
     pub since: Instant,
+    /// It ends by itself.
+    pub ends: bool,
 }

@@ -75,7 +75,7 @@ impl StoreClock {
 
 fn gain(at: Instant, ppm: i64) -> i64 {
     // Runs last minutes, so the product stays far below 2^63.
-    at as i64 / 1_000 * ppm / 1_000
+    at as i64 * ppm / 1_000_000
 }
 
 #[cfg(test)]

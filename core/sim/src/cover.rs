@@ -21,7 +21,6 @@ pub enum Cover {
     PushLate,
     RequestLost,
     ReplyLost,
-    ReplyLostThenRepeated,
     LateRequestRan,
     NotAfterRefused,
     ExpiredWhilePaused,
@@ -43,7 +42,6 @@ pub enum Cover {
     BatchedRenewal,
     Extended,
     Broken,
-    ClosedWhileBusy,
 }
 
 const NAMES: [(Cover, &str); Cover::COUNT] = [
@@ -64,7 +62,6 @@ const NAMES: [(Cover, &str); Cover::COUNT] = [
     (Cover::PushLate, "push late"),
     (Cover::RequestLost, "request lost"),
     (Cover::ReplyLost, "reply lost"),
-    (Cover::ReplyLostThenRepeated, "reply lost, then repeated"),
     (Cover::LateRequestRan, "abandoned request ran late"),
     (Cover::NotAfterRefused, "refused as late"),
     (Cover::ExpiredWhilePaused, "expired while paused"),
@@ -86,12 +83,11 @@ const NAMES: [(Cover, &str); Cover::COUNT] = [
     (Cover::BatchedRenewal, "several holds in one renewal"),
     (Cover::Extended, "lease extended"),
     (Cover::Broken, "lock broken"),
-    (Cover::ClosedWhileBusy, "closed while busy"),
 ];
 
 impl Cover {
     /// How many cases there are.
-    pub const COUNT: usize = Cover::ClosedWhileBusy as usize + 1;
+    pub const COUNT: usize = Cover::Broken as usize + 1;
 }
 
 /// The counters.

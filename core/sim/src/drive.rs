@@ -1,5 +1,6 @@
 //! The driver: it passes events and the time to an engine, and does what the engine wants done.
 
+use fencelock_engine::plant::{self, Bug};
 use fencelock_engine::reply::{Failure, Push};
 use fencelock_engine::request::RequestId;
 use fencelock_engine::{Effect, Engine, ErrorKind, Grant, How, LossReason, Note, Outcome, Time};
@@ -37,6 +38,11 @@ impl World {
         if !client.up || client.wake_generation != generation {
             return;
         }
+        if client.asleep > 0 {
+            let at = self.now + std::mem::take(&mut client.asleep);
+            self.queue.push(at, Event::Wake { slot, generation });
+            return;
+        }
         client.wake_at = None;
         let now = self.local(slot);
         self.trace.mix(now.as_nanos());
@@ -61,7 +67,12 @@ impl World {
             return;
         }
         match &event {
-            fencelock_engine::Event::Up { .. } => client.link.up = true,
+            fencelock_engine::Event::Up { .. } => {
+                client.link.up = true;
+                if plant::on(Bug::TransportRetries) {
+                    self.resend(slot);
+                }
+            }
             fencelock_engine::Event::Reply { request, .. } => {
                 let Some(at) = client.link.pending.iter().position(|id| id == request) else {
                     return;
@@ -95,8 +106,7 @@ impl World {
             return;
         }
         let request = RequestId(request);
-        let event =
-            fencelock_engine::Event::Reply { request, result: Err(Failure::NotSent) };
+        let event = fencelock_engine::Event::Reply { request, result: Err(Failure::NotSent) };
         self.pass(slot, event);
     }
 
@@ -114,12 +124,13 @@ impl World {
                 Effect::Send(request) => {
                     self.trace.mix(request.id.0);
                     self.trace.line(self.now, || format!("c{slot} sends {request:?}"));
-                    self.sent_release |=
-                        matches!(request.op, fencelock_engine::request::Op::Release(_));
-                    if let fencelock_engine::request::Op::Beat(beats) = &request.op {
-                        if beats.len() > 1 {
-                            self.cover.add(Cover::BatchedRenewal);
-                        }
+                    if let fencelock_engine::request::Op::Release(release) = &request.op {
+                        self.sent_release = Some(release.hold);
+                    }
+                    if let fencelock_engine::request::Op::Beat(beats) = &request.op
+                        && beats.len() > 1
+                    {
+                        self.cover.add(Cover::BatchedRenewal);
                     }
                     self.send(slot, request);
                 }
@@ -165,9 +176,9 @@ impl World {
             }
             (Call::Release { .. }, Outcome::Released) => {}
             (Call::Release { lock, since, sent }, Outcome::Failed(error)) => {
-                // What left while the hold was valid counts as released.
                 let lost = error.kind() == ErrorKind::Lost
-                    && (!sent || self.checks.exclusion.broken_since(lock, since));
+                    && (!sent.is_some_and(|hold| self.checks.abandoned.was_released(hold))
+                        || self.checks.exclusion.broken_since(lock, since));
                 if !lost && error.kind() != ErrorKind::Unavailable {
                     self.checks.fail("only the holder releases", self.now, || {
                         format!("c{slot} {tag:x}: a release ended as {error:?}")
@@ -200,9 +211,7 @@ impl World {
     ) {
         use fencelock_engine::Patience;
         let fits = match (patience, kind) {
-            (_, ErrorKind::Closed | ErrorKind::Cancelled) => {
-                self.clients[slot].closing.is_some()
-            }
+            (_, ErrorKind::Closed | ErrorKind::Cancelled) => self.clients[slot].closing.is_some(),
             (_, ErrorKind::NotHeld) => terms.attach,
             (Patience::Try, ErrorKind::Contended | ErrorKind::Unavailable) => true,
             (Patience::Until(_), ErrorKind::TimedOut | ErrorKind::Unavailable) => true,
@@ -276,6 +285,7 @@ impl World {
             seen,
             end: local,
             since: self.now,
+            ends: terms.ends,
         });
         actor.cancel_at = None;
         actor.regret = regret;
@@ -300,8 +310,18 @@ impl World {
             return;
         };
         held.lost = Some(reason);
+        let kept = !held.ends && reason == LossReason::NotRenewed;
         let lock = held.lock;
         self.cover.add(Cover::LostTold);
+        if self.now < self.clients[slot].paused_until + 2_000 * US {
+            self.cover.add(Cover::ExpiredWhilePaused);
+        }
+        let half = self.plan.options.lease.as_nanos() as u64 / 2;
+        if kept && self.now > self.trouble_until + half {
+            self.checks.fail("watchdog", self.now, || {
+                format!("c{slot} {tag:x} was not renewed, and nothing was in the way")
+            });
+        }
         self.checks.lost(lock, tag, self.clients[slot].incarnation, reason);
         let soon = self.dice.below(5_000 * US);
         self.schedule_turn(slot, number, soon);

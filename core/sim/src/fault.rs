@@ -1,5 +1,7 @@
 //! What goes wrong, and when it is over.
 
+use fencelock_engine::plant::{self, Bug};
+
 use crate::clock::Instant;
 use crate::cover::Cover;
 use crate::event::Event;
@@ -57,6 +59,41 @@ pub enum Fault {
     ScriptFlush,
 }
 
+impl Fault {
+    /// The same, lasting no longer than `most`.
+    pub(crate) fn within(mut self, most: u64) -> Fault {
+        match &mut self {
+            Fault::BlackHole { span, .. }
+            | Fault::Pause { span, .. }
+            | Fault::Crash { span, .. }
+            | Fault::ServerPause { span }
+            | Fault::Restart { span, .. }
+            | Fault::Failover { span, .. }
+            | Fault::Refuse { span, .. }
+            | Fault::Mute { span } => *span = most.min(*span),
+            _ => {}
+        }
+        self
+    }
+
+    /// How long it troubles renewals.
+    fn span(self) -> u64 {
+        match self {
+            // A full memory must not trouble them at all.
+            Fault::Refuse { how: Refusing::MemoryFull, .. } | Fault::Mute { .. } => 0,
+            Fault::BlackHole { span, .. }
+            | Fault::Pause { span, .. }
+            | Fault::Crash { span, .. }
+            | Fault::ServerPause { span }
+            | Fault::Restart { span, .. }
+            | Fault::Failover { span, .. }
+            | Fault::Refuse { span, .. } => span,
+            Fault::Jump { by, .. } => by,
+            _ => 0,
+        }
+    }
+}
+
 impl World {
     /// Plans what must happen before the faults themselves.
     pub(crate) fn arm_faults(&mut self) {
@@ -73,6 +110,7 @@ impl World {
         let (_, fault) = self.plan.faults[index];
         self.trace.line(self.now, || format!("FAULT {fault:?}"));
         let held = self.checks.exclusion.any_held();
+        self.trouble(fault.span());
         match fault {
             Fault::Cut { slot } => self.cut(slot, 0),
             Fault::BlackHole { slot, up, down, span } => self.black_hole(slot, up, down, span),
@@ -80,6 +118,9 @@ impl World {
             Fault::Crash { slot, span } => self.crash(slot, span),
             Fault::Jump { slot, by } => {
                 self.clients[slot].clock.jump(by);
+                // Its timer is a moment late, as after a pause.
+                let client = &mut self.clients[slot];
+                client.paused_until = client.paused_until.max(self.now);
                 let wanted = self.clients[slot].wake_at;
                 self.rearm(slot, wanted);
             }
@@ -100,7 +141,10 @@ impl World {
             Fault::Failover { skew, span, .. } => {
                 self.server.store.rollback();
                 self.server.clock.step(skew);
-                self.forgets(None);
+                self.checks.token.went_back |= skew < 0;
+                if !plant::on(Bug::FailoverNotExcused) {
+                    self.forgets(None);
+                }
                 self.checks.rolled_back(self.now);
                 if held {
                     self.cover.add(Cover::FailoverWhileHeld);
@@ -109,6 +153,7 @@ impl World {
             }
             Fault::ClockStep { micros } => {
                 self.server.clock.step(micros);
+                self.checks.token.went_back |= micros < 0;
                 if micros > 0 {
                     self.checks.breaks(self.now, None);
                 }
@@ -158,6 +203,9 @@ impl World {
     fn pause(&mut self, slot: usize, span: u64) {
         let client = &mut self.clients[slot];
         client.paused_until = client.paused_until.max(self.now + span);
+        if plant::on(Bug::TimerSleepsToo) {
+            client.asleep += span;
+        }
         let past_lease = span > self.plan.options.lease.as_nanos() as u64;
         if past_lease && client.holds() {
             self.cover.add(Cover::PausedPastLease);
@@ -168,12 +216,8 @@ impl World {
     pub(crate) fn quieten(&mut self) {
         self.trace.line(self.now, || "QUIET".to_owned());
         self.quiet = true;
-        self.server.paused_until = 0;
-        self.server.down_until = 0;
-        self.server.mute_until = 0;
         self.server.store.refuse(None);
         for slot in 0..self.clients.len() {
-            self.clients[slot].paused_until = self.clients[slot].paused_until.min(self.now);
             self.unblock(slot);
             if !self.clients[slot].up {
                 self.restart(slot);

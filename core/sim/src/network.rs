@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use fencelock_engine::plant::{self, Bug};
 use fencelock_engine::reply::{Failure, Push, Reply};
 use fencelock_engine::request::{Op, Request, RequestId};
 
@@ -40,6 +41,8 @@ pub struct Link {
     pub conn: Option<ConnId>,
     /// Requests without a reply, oldest first.
     pub pending: VecDeque<RequestId>,
+    /// What would be sent again: only with a bug that was planted.
+    pub copies: Vec<Request>,
     /// The engine knows that the connection is up.
     pub up: bool,
     /// A connection is being made.
@@ -53,13 +56,19 @@ impl World {
     fn delay(&mut self) -> u64 {
         let (low, high) = self.plan.latency;
         let delay = self.dice.between(low, high);
-        if !self.quiet && self.dice.chance(self.plan.hazards.spike) { delay * 100 } else { delay }
+        if !self.quiet && self.dice.chance(self.plan.hazards.spike) {
+            self.trouble(delay * 100);
+            delay * 100
+        } else {
+            delay
+        }
     }
 
     /// Starts the connection of a new client.
     pub(crate) fn connect(&mut self, slot: usize) {
         let client = &mut self.clients[slot];
         client.link = Link { blocked_until: client.link.blocked_until, ..Link::default() };
+        self.trouble(0);
         self.schedule_connect(slot);
     }
 
@@ -112,6 +121,21 @@ impl World {
         self.hear(conn, fencelock_engine::Event::Up { now });
     }
 
+    /// Sends again what had no answer, as no transport may.
+    pub(crate) fn resend(&mut self, slot: usize) {
+        let link = &mut self.clients[slot].link;
+        let pending = std::mem::take(&mut link.pending);
+        let copies = std::mem::take(&mut link.copies);
+        for request in copies.into_iter().filter(|request| pending.contains(&request.id)) {
+            self.send(slot, request);
+        }
+    }
+
+    /// Something is wrong until `span` from now: renewals may be late.
+    pub(crate) fn trouble(&mut self, span: u64) {
+        self.trouble_until = self.trouble_until.max(self.now + span);
+    }
+
     /// Takes a request from a client's engine.
     pub(crate) fn send(&mut self, slot: usize, request: Request) {
         let client = &mut self.clients[slot];
@@ -123,6 +147,9 @@ impl World {
             return;
         };
         client.link.pending.push_back(request.id);
+        if plant::on(Bug::TransportRetries) {
+            client.link.copies.push(request.clone());
+        }
         if !self.quiet && self.dice.chance(self.plan.hazards.lose_request) {
             self.conns[conn].lost_up = true;
             self.cover.add(Cover::RequestLost);
@@ -188,8 +215,7 @@ impl World {
     pub(crate) fn publish(&mut self, incarnation: usize, push: &Push) {
         for conn in self.open_conns(incarnation) {
             let hazards = &self.plan.hazards;
-            let (lose, double, late) =
-                (hazards.lose_push, hazards.double_push, hazards.late_push);
+            let (lose, double, late) = (hazards.lose_push, hazards.double_push, hazards.late_push);
             if self.conns[conn].lost_down {
                 continue;
             }
@@ -245,7 +271,9 @@ impl World {
 
     fn cut_later(&mut self, conn: ConnId) {
         let timeout = self.plan.options.request_timeout.as_nanos() as u64;
-        let at = self.now + self.dice.between(0, timeout * 3 / 2);
+        let after = self.dice.between(0, timeout * 3 / 2);
+        self.trouble(after);
+        let at = self.now + after;
         self.queue.push(at, Event::Broken { conn });
     }
 
@@ -296,6 +324,7 @@ impl World {
             return;
         }
         self.conns[conn].used = false;
+        self.trouble(0);
         // The store may publish to the dead connection for a while yet.
         let notice = self.delay() + self.dice.pick(&[0, 0, MS, 500 * MS]);
         self.queue.push(self.now + notice, Event::Closed { conn });
@@ -305,7 +334,11 @@ impl World {
         }
         client.link.conn = None;
         let was_up = std::mem::take(&mut client.link.up);
-        let mut events: Vec<fencelock_engine::Event> = std::mem::take(&mut client.link.pending)
+        let mut pending = std::mem::take(&mut client.link.pending);
+        if plant::on(Bug::TransportRetries) {
+            client.link.pending = std::mem::take(&mut pending);
+        }
+        let mut events: Vec<fencelock_engine::Event> = pending
             .into_iter()
             .map(|request| fencelock_engine::Event::Reply {
                 request,

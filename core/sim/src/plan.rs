@@ -247,7 +247,8 @@ impl Plan {
         for _ in 0..dice.between(1, 8) {
             let at = dice.between(10 * MS, self.quiet_at - 1);
             if let Some(fault) = self.draw_fault(dice) {
-                self.faults.push((at, fault));
+                // Whatever lasts is over when the quiet part begins.
+                self.faults.push((at, fault.within(self.quiet_at - at)));
             }
         }
         self.faults.sort_by_key(|(at, _)| *at);

@@ -37,6 +37,11 @@ pub struct Tally {
 }
 
 impl Runner {
+    /// A runner whose Redis has bugs in its scripts.
+    pub fn with_patches(patches: &[(&str, &str)]) -> Runner {
+        Runner { record: None, redis: Some(Box::new(RedisStore::patched(patches))) }
+    }
+
     /// Runs one seed.
     pub fn run(&mut self, seed: u64, kind: StoreKind, trace: Trace) -> Run {
         let place = match kind {

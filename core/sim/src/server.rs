@@ -46,8 +46,7 @@ impl World {
         let clock = self.server.clock.read(self.now);
         self.listen();
         let probe = self.probe(op, conn, clock);
-        let result =
-            self.server.store.execute(clock, incarnation, op, &mut self.server.reach);
+        let result = self.server.store.execute(clock, incarnation, op, &mut self.server.reach);
         let sent = std::mem::take(&mut self.server.reach.sent);
         self.trace.mix(self.now ^ incarnation as u64);
         if let Ok(reply) = &result {
@@ -102,7 +101,7 @@ impl World {
             _ => return None,
         };
         // No draw: a look must not change what happens next.
-        if (self.now ^ conn as u64) % 8 != 0 {
+        if !(self.now ^ conn as u64).is_multiple_of(8) {
             return None;
         }
         self.peek(&name.clone(), clock)

@@ -7,7 +7,6 @@ use fencelock_engine::request::{Beat, Op};
 
 use crate::client::{Call, Open, Tag};
 use crate::clock::{Instant, MS, SEC};
-use crate::cover::Cover;
 use crate::event::Event;
 use crate::fault::Fault;
 use crate::store::Reach;
@@ -65,9 +64,6 @@ impl World {
     /// Closes a client.
     pub(crate) fn close(&mut self, slot: usize) {
         let client = &mut self.clients[slot];
-        if !client.idle() {
-            self.cover.add(Cover::ClosedWhileBusy);
-        }
         client.serial += 1;
         let tag: Tag = u64::from(client.serial);
         client.closing = Some(tag);
@@ -80,10 +76,11 @@ impl World {
     }
 
     /// Whether the store may keep what nobody told it to: after a failover it knows again what was
-    /// released, and after its clock went back it counts from an earlier time.
+    /// released, after its clock went back it counts from an earlier time, and what a crashed
+    /// client held lasts for its lease.
     fn disturbed(&self) -> bool {
         self.plan.faults.iter().any(|(_, fault)| {
-            matches!(fault, Fault::Failover { .. } | Fault::ClockStep { .. })
+            matches!(fault, Fault::Failover { .. } | Fault::ClockStep { .. } | Fault::Crash { .. })
         })
     }
 

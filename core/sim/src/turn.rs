@@ -91,6 +91,13 @@ impl World {
                 return;
             }
         }
+        // A process that stood still goes on where it was: perhaps into a nested call.
+        let resumed = self.now < self.clients[slot].paused_until + MS && !self.quiet;
+        if resumed && last < 4 && self.dice.chance(self.plan.habits.reenter) {
+            self.acquire(slot, actor, Some(last));
+            return;
+        }
+        let it = &mut self.clients[slot].actors[actor];
         if let Some(lost) = it.held.iter().position(|held| held.lost.is_some()) {
             self.write(slot, actor, lost);
             self.release(slot, actor, lost);
@@ -188,13 +195,12 @@ impl World {
             ask.max_hold = Some(Duration::from_nanos(self.dice.between(MS, 2 * lease)));
             terms.ends = true;
         }
-        if let Who::Explicit(_) = who {
-            if self.dice.chance(habits.attach) {
-                if let Some(token) = self.checks.exclusion.token_of(lock, who) {
-                    ask.attach = Some(Token(token));
-                    terms.attach = true;
-                }
-            }
+        if let Who::Explicit(_) = who
+            && self.dice.chance(habits.attach)
+            && let Some(token) = self.checks.exclusion.token_of(lock, who)
+        {
+            ask.attach = Some(Token(token));
+            terms.attach = true;
         }
         (ask, terms)
     }
@@ -244,13 +250,7 @@ impl World {
         self.drain(slot);
     }
 
-    fn cancel(
-        &mut self,
-        slot: usize,
-        actor: usize,
-        tag: Tag,
-        key: fencelock_engine::CallKey,
-    ) {
+    fn cancel(&mut self, slot: usize, actor: usize, tag: Tag, key: fencelock_engine::CallKey) {
         self.trace.line(self.now, || format!("c{slot} {tag:x} cancels"));
         if self.call(slot, |engine, now| engine.cancel(now, key)) {
             self.cover.add(Cover::CancelWhileWaiting);
@@ -276,10 +276,8 @@ impl World {
             // Levels of one owner end with the latest of them; this one may have been it.
             other.end = fencelock_engine::Time::ZERO;
         }
-        let valid = self.clients[slot]
-            .engine
-            .remaining(now, held.key)
-            .is_some_and(|left| !left.is_zero());
+        let valid =
+            self.clients[slot].engine.remaining(now, held.key).is_some_and(|left| !left.is_zero());
         let tag = self.tag(slot, actor);
         let dropped = self.dice.chance(self.plan.habits.dropped);
         let call = (!dropped).then_some(tag);
@@ -307,18 +305,18 @@ impl World {
             });
         }
         if let (Ok(Ended::Pending), Some(_)) = (&result, call) {
-            let call = Call::Release { lock: held.lock, since: held.since, sent: false };
+            let call = Call::Release { lock: held.lock, since: held.since, sent: None };
             let open = Open { tag, call, since: now };
             self.clients[slot].actors[actor].open.push(open);
         }
-        self.sent_release = false;
+        self.sent_release = None;
         self.drain(slot);
-        if self.sent_release
+        if self.sent_release.is_some()
             && let Some(open) = self.clients[slot].actors[actor].open.last_mut()
             && open.tag == tag
             && let Call::Release { sent, .. } = &mut open.call
         {
-            *sent = true;
+            *sent = self.sent_release;
         }
         if self.dice.chance(self.plan.habits.twice) {
             let again = self.call(slot, |engine, now| engine.release(now, key, None));
@@ -396,10 +394,8 @@ impl World {
         let now = self.local(slot);
         let held = &self.clients[slot].actors[actor].held[index];
         let (lock, token, tag) = (held.lock, held.token, held.tag);
-        let valid = self.clients[slot]
-            .engine
-            .remaining(now, held.key)
-            .is_some_and(|left| !left.is_zero());
+        let valid =
+            self.clients[slot].engine.remaining(now, held.key).is_some_and(|left| !left.is_zero());
         let Some(seen) = held.seen else { return };
         let entry = self.checks.fence.write(self.now, lock, token, seen);
         self.trace.line(self.now, || format!("c{slot} {tag:x} writes {token}: {entry:?}"));
@@ -419,5 +415,6 @@ impl World {
 
 /// The id of a run's explicit owner.
 pub(crate) fn owner_id(number: usize) -> OwnerId {
-    OwnerId::new(format!("owner-{number}")).expect("a good owner id")
+    // One is a prefix of the other.
+    OwnerId::new(format!("owner-{}", "1".repeat(number + 1))).expect("a good owner id")
 }

@@ -54,8 +54,10 @@ pub struct World {
     pub(crate) steps: u64,
     pub(crate) quiet: bool,
     pub(crate) done: bool,
-    /// The engine's last effects had a release among them.
-    pub(crate) sent_release: bool,
+    /// No trouble since then.
+    pub(crate) trouble_until: Instant,
+    /// The hold of the last release that the engine sent.
+    pub(crate) sent_release: Option<fencelock_engine::HoldId>,
 }
 
 impl World {
@@ -92,7 +94,8 @@ impl World {
             steps: 0,
             quiet: false,
             done: false,
-            sent_release: false,
+            trouble_until: 0,
+            sent_release: None,
             dice,
             plan,
         };
@@ -125,6 +128,7 @@ impl World {
                 actors: Vec::new(),
                 locks: Vec::new(),
                 paused_until: 0,
+                asleep: 0,
                 wake_at: None,
                 wake_generation: 0,
                 serial: 0,
@@ -241,7 +245,12 @@ impl World {
     fn defer(&mut self, slot: usize, event: Event) -> Option<Event> {
         let until = self.clients[slot].paused_until;
         if self.now < until {
-            self.queue.push(until, event);
+            // Whether its timer or a caller runs first is anybody's guess.
+            let late = match &event {
+                Event::Wake { .. } => self.dice.below(MS),
+                _ => 0,
+            };
+            self.queue.push(until + late, event);
             return None;
         }
         Some(event)

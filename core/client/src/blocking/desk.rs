@@ -6,14 +6,12 @@
 //! that no wake-up can be lost. The standby thread takes the role when callers have been away for
 //! a moment, and gives it up when a caller is seated.
 //!
-//! Std only, so that a model checker can take its place.
+//! All that it shares comes from [`crate::sync`], so that a model checker can take its place.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::Thread;
+use crate::sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering, Thread};
 
 /// How often the standby thread finds the same caller driving before it sleeps until called.
-const LOOKS: u32 = 16;
+pub(super) const LOOKS: u32 = 16;
 
 /// A parked caller's place.
 pub(crate) struct Seat {
@@ -86,7 +84,7 @@ impl Desk {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Makes the standby thread known.
@@ -168,6 +166,3 @@ impl Desk {
         Watch::Sleep
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -22,6 +22,10 @@
 
 mod client;
 mod desk;
+// Declared here, since the desk's own source is compiled elsewhere as well.
+#[cfg(test)]
+#[path = "desk/tests.rs"]
+mod desk_tests;
 mod driver;
 mod guard;
 mod lock;

@@ -130,7 +130,7 @@ impl<C: Clone> Engine<C> {
         for call in self.companions(key) {
             match self.calls.get(call.key()).map(|call| &call.wish) {
                 Some(Wish::Extend { lease: asked, .. }) => lease = lease.max(*asked),
-                Some(Wish::Join(ask)) => lease = lease.max(ask.lease.unwrap_or_default()),
+                Some(Wish::Join(ask)) => lease = lease.max(ask.lease.unwrap_or(self.options.lease)),
                 _ => {}
             }
         }
@@ -226,24 +226,30 @@ impl<C: Clone> Engine<C> {
         }
     }
 
-    fn still_queued(&mut self, now: Time, key: Key, sent: Time, state: State) {
+    /// The store has the waiter in its queue, as of a request that left at `sent`.
+    pub(super) fn still_queued(&mut self, now: Time, key: Key, sent: Time, state: State) {
         let heartbeat = self.options.heartbeat();
         let Some(seat) = self.seats.get_mut(key) else { return };
         seat.queued_at = sent;
         seat.queued_last = state.last;
         seat.ticket = state.ticket;
         seat.others = state.others_waiting;
+        // Within the claim, or a lost push would waste the hand-off. Only the head looks when the
+        // holder's lease ends; the others rely on their heartbeat.
+        let heartbeat = heartbeat.min(seat.claim_lease / 3);
         let look = match state.expires_in {
             Some(span) if state.head => heartbeat.min(span + Duration::from_millis(1)),
             _ => heartbeat,
         };
-        self.beat_by(key, now + look);
+        if !planted!(SleeperNeverPolls) {
+            self.beat_by(key, now + look);
+        }
     }
 
     fn renewed(&mut self, now: Time, sent: Time, part: Beaten, state: State) {
         let key = part.seat;
         let Some(seat) = self.seats.get(key) else { return };
-        if seat.tenant.is_some() && seat.ends_at() <= now {
+        if seat.tenant.is_some() && seat.ends_at() <= now && !planted!(RenewalRevives) {
             // Too late: its holder has been, or is now, told. A renewal revives nothing.
             return self.expire(now, key);
         }
@@ -256,7 +262,9 @@ impl<C: Clone> Engine<C> {
         seat.contact = seat.contact.max(sent);
         seat.end = seat.end.max(state.end);
         seat.claim = false;
-        seat.others = state.others_waiting;
+        if !planted!(OthersIgnored) {
+            seat.others = state.others_waiting;
+        }
         if seat.others == 0 {
             seat.run = 0;
             seat.run_since = None;
@@ -267,7 +275,7 @@ impl<C: Clone> Engine<C> {
         } else {
             self.serve_companions(now, key, sent, part.lease);
             self.plan_next(now, key, sent, part.lease);
-            if state.others_waiting > 0 {
+            if state.others_waiting > 0 && !planted!(OthersIgnored) {
                 self.tell_wanted(now, key);
             }
         }
@@ -307,7 +315,7 @@ impl<C: Clone> Engine<C> {
                     };
                     self.complete(entry.call, outcome);
                 }
-                Wish::Join(ask) if ask.lease.unwrap_or_default() <= lease => {
+                Wish::Join(ask) if ask.lease.unwrap_or(self.options.lease) <= lease => {
                     let ask = ask.clone();
                     let Some(entry) = self.remove_call(call) else { continue };
                     let hold = self.add_hold(now, key, &ask, entry.call.clone());
@@ -356,6 +364,9 @@ impl<C: Clone> Engine<C> {
         let Some(seat) = self.seats.get_mut(key) else { return };
         if seat.parting.is_some() {
             return self.advance(now, key);
+        }
+        if planted!(WatchdogStopsAtFailure) && seat.at == At::Held {
+            return;
         }
         let tries = seat.tries;
         seat.tries += 1;

@@ -29,7 +29,7 @@ impl<C: Clone> Engine<C> {
             && let Some(seat) = self.seats.get(key)
             && let Some(tenant) = &seat.tenant
         {
-            if now >= seat.ends_at() {
+            if now >= seat.ends_at() && !planted!(ReentryAfterEnd) {
                 self.expire(now, key);
             } else if tenant.owner == Some(owner) {
                 return self.reenter(now, key, ask, call);
@@ -99,8 +99,12 @@ impl<C: Clone> Engine<C> {
     /// present one is renewed before it returns.
     fn reenter(&mut self, now: Time, key: Key, ask: Ask, call: C) -> Result<Acquired, Error> {
         let Some(seat) = self.seats.get(key) else { return Err(contended()) };
-        let longer = ask.lease.is_some_and(|lease| now + margin(lease) > seat.valid_until);
-        if longer && seat.group_end() != Time::MAX {
+        // Under a watchdog that only this hold brings, a third of the lease is enough to begin with.
+        let wanted = match ask.lease {
+            Some(lease) => now + margin(lease),
+            None => now + self.options.lease / 3,
+        };
+        if wanted > seat.valid_until && seat.group_end() != Time::MAX {
             let call = self.wait(now, seat.lock, ask, Some(key), call)?;
             self.beat_by(key, now);
             return Ok(Acquired::Pending(call));
@@ -119,7 +123,7 @@ impl<C: Clone> Engine<C> {
         {
             let first = tenant.holds.is_empty();
             tenant.holds.push(hold);
-            if first || end > tenant.end {
+            if first || end > tenant.end || planted!(ShorterLeaseCutsOuter) {
                 tenant.end = end;
                 self.plan_renewal(now, key);
                 self.arm(key);
@@ -176,7 +180,9 @@ impl<C: Clone> Engine<C> {
         let Some(seat) = self.seats.get(key) else { return Step::Leave };
         let (lock, explicit) = (seat.lock, seat.owner.is_some());
         let waiter = if explicit { seat.call } else { self.first_waiter(lock) };
-        let Some(waiter) = waiter else { return Step::Leave };
+        let Some(waiter) = waiter else {
+            return if planted!(ImmortalAfterCancel) { Step::Renew } else { Step::Leave };
+        };
         let own = self
             .calls
             .get(waiter.key())
@@ -189,7 +195,11 @@ impl<C: Clone> Engine<C> {
             // The grant itself, looked at again: the reply may have been long under way.
             let whole = if seat.claim { seat.claim_lease } else { own };
             let enough = whole.min(self.options.lease) / 3;
-            return if left >= enough { Step::Grant(waiter) } else { Step::Renew };
+            return if left >= enough || planted!(LeaseNotLookedAtAgain) {
+                Step::Grant(waiter)
+            } else {
+                Step::Renew
+            };
         }
         let next = seat.used + 1;
         let bounded = self.options.local_run_grants;
@@ -205,7 +215,7 @@ impl<C: Clone> Engine<C> {
         if next > bound + TOKEN_BLOCK {
             return Step::Requeue;
         }
-        let room = next <= seat.end && next < bound;
+        let room = next <= seat.end && next < bound || planted!(BlockNotReserved);
         let fresh = now.since(seat.contact) < self.options.heartbeat();
         // Less than a renewal that asks for `own` gives, so that one renewal is enough.
         if room && fresh && left >= (own / 2).min(self.options.lease / 3) {
@@ -285,7 +295,9 @@ impl<C: Clone> Engine<C> {
         let call = self.remove_call(key)?;
         match &call.wish {
             Wish::Acquire(Ask { owner: Owner::Explicit(_), .. }) => {
-                if let Some(seat) = call.seat {
+                if let Some(seat) = call.seat
+                    && !planted!(CancelLeavesWaiter)
+                {
                     self.part(now, seat, None, false);
                 }
             }

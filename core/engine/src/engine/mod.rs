@@ -249,7 +249,7 @@ impl<C: Clone> Engine<C> {
 
     /// Takes a clock reading: two threads may read before they get here in the other order.
     fn at(&mut self, now: Time) -> Time {
-        self.now = self.now.max(now);
+        self.now = if planted!(ClockGoesBack) { now } else { self.now.max(now) };
         self.now
     }
 
@@ -291,6 +291,7 @@ impl<C: Clone> Engine<C> {
     fn mint(&mut self, seat: Key) -> HoldId {
         let high = u128::from(self.random.next_u64()) << 64;
         let low = u128::from(self.random.next_u32()) << 32;
+        let (high, low) = if planted!(HoldIdReused) { (1 << 64, 0) } else { (high, low) };
         HoldId(high | low | u128::from(seat.index))
     }
 

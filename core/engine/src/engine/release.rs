@@ -275,6 +275,7 @@ impl<C: Clone> Engine<C> {
         let Some(seat) = self.seats.get(key) else { return };
         // The store refuses an instant that lies further ahead than twice the claim it is told.
         let claim = if wait { self.options.claim.min(lease) } else { self.options.claim };
+        let claim = if planted!(ClaimShorterThanPoll) { claim / 10 } else { claim };
         let slack = if wait { claim } else { claim.min(TRY_SLACK) };
         let not_after = self.link.clock.estimate(now) + micros_up(slack);
         let acquire = Acquire {
@@ -344,6 +345,7 @@ impl<C: Clone> Engine<C> {
     /// The seat is over.
     pub(super) fn finish(&mut self, key: Key, outcome: Outcome) {
         let Some(seat) = self.drop_seat(key) else { return };
+        debug_assert!(seat.after.is_none(), "a release was forgotten");
         if let Some(call) = seat.parting.and_then(|parting| parting.call) {
             self.complete(call, outcome);
         }

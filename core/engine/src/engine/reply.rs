@@ -23,7 +23,11 @@ impl<C: Clone> Engine<C> {
         request: RequestId,
         result: Result<Reply, Failure>,
     ) {
-        let Some(flight) = self.flights.take(request) else { return };
+        #[allow(unused_mut)]
+        let Some(mut flight) = self.flights.take(request) else { return };
+        if planted!(ValidityFromReply) {
+            flight.sent = now;
+        }
         if let Ok(reply) = &result {
             self.link.clock.learn(reply.now, now);
         }
@@ -99,7 +103,10 @@ impl<C: Clone> Engine<C> {
             }
             Standing::Late => {
                 let tries = self.seats.get(key).map_or(0, |seat| seat.tries);
-                if tries > 2 {
+                if self.seats.get(key).is_some_and(|seat| seat.parting.is_some()) {
+                    // Neither was executed: the release that went along goes alone.
+                    self.split_after(now, key);
+                } else if tries > 2 {
                     self.retry_later(now, key);
                 }
                 self.advance(now, key);
@@ -141,7 +148,7 @@ impl<C: Clone> Engine<C> {
         how: How,
     ) {
         // A waiter is granted the lease that it queued with, which may be less.
-        let lease = lease.min(state.lease);
+        let lease = if planted!(ClaimNotRenewed) { lease } else { lease.min(state.lease) };
         let Some(seat) = self.seats.get_mut(key) else { return };
         seat.at = At::Held;
         seat.token = state.token;
@@ -166,7 +173,7 @@ impl<C: Clone> Engine<C> {
         if seat.at != At::Held || seat.tenant.is_some() || seat.parting.is_some() {
             return;
         }
-        if seat.valid_until <= now {
+        if seat.valid_until <= now && !planted!(LeaseNotLookedAtAgain) {
             return self.expire(now, key);
         }
         self.hand_on(now, key, how, None);
@@ -174,23 +181,13 @@ impl<C: Clone> Engine<C> {
     }
 
     fn seat_queued(&mut self, now: Time, key: Key, sent: Time, state: State) {
-        let heartbeat = self.options.heartbeat();
         let Some(seat) = self.seats.get_mut(key) else { return };
         seat.at = At::Queued;
-        seat.queued_at = sent;
-        seat.queued_last = state.last;
-        seat.ticket = state.ticket;
-        seat.others = state.others_waiting;
         let early = seat.early.take();
         if seat.parting.is_some() {
             return self.advance(now, key);
         }
-        // Only the head looks when the holder's lease ends; the others rely on their heartbeat.
-        let look = match state.expires_in {
-            Some(span) if state.head => heartbeat.min(span + Duration::from_millis(1)),
-            _ => heartbeat,
-        };
-        self.beat_by(key, now + look);
+        self.still_queued(now, key, sent, state);
         if let Some(early) = early {
             self.push_granted(now, key, early);
         }
@@ -233,6 +230,8 @@ impl<C: Clone> Engine<C> {
             }
             RefusalKind::Again | RefusalKind::Retry => {
                 seat.trouble = Some(refusal.message);
+                // A full memory refuses what takes the lock, but not what gives it up.
+                self.split_after(now, key);
                 self.after_failure(now, key);
             }
             kind => {
@@ -261,7 +260,11 @@ impl<C: Clone> Engine<C> {
         let outcome = match released {
             Released::Done | Released::Left => Outcome::Released,
             // Released by an earlier try whose reply was lost, and forgotten since.
-            Released::Unknown if parting.in_time && parting.tries > 1 => Outcome::Released,
+            Released::Unknown
+                if parting.in_time && parting.tries > 1 && !planted!(RetriedReleaseIsLost) =>
+            {
+                Outcome::Released
+            }
             Released::Unknown => Outcome::Failed(super::loss::lost(LossReason::Gone)),
         };
         // A copy of the acquire may still be under way: release again once it cannot lock any
@@ -345,19 +348,22 @@ impl<C: Clone> Engine<C> {
         if seat.parting.is_some() || seat.at == At::Held {
             return;
         }
-        if seat.at != At::Queued {
+        if planted!(EarlyPushTrusted) && seat.at != At::Queued {
+            seat.queued_at = now;
+        } else if seat.at != At::Queued {
             // The push overtook the reply that says 'queued'.
             seat.early = Some(push);
             return;
         }
-        if push.token <= seat.queued_last {
+        if push.token <= seat.queued_last && !planted!(LatePushCounted) {
             return;
         }
         seat.at = At::Held;
         seat.token = push.token;
         seat.end = push.end.max(push.token);
         seat.abandoned = push.abandoned;
-        seat.valid_until = valid_until(seat.queued_at, seat.claim_lease);
+        let since = if planted!(PushFromReceipt) { now } else { seat.queued_at };
+        seat.valid_until = valid_until(since, seat.claim_lease);
         seat.asked = seat.claim_lease;
         seat.contact = seat.queued_at;
         seat.claim = true;

@@ -66,7 +66,7 @@ impl<C: Clone> Engine<C> {
         let Some(seat) = self.seats.get(key) else { return };
         let mut next: Option<Time> = None;
         let mut sooner = |at: Time| next = Some(next.map_or(at, |next| next.min(at)));
-        if seat.at == At::Held && seat.parting.is_none() {
+        if seat.at == At::Held && seat.parting.is_none() && !planted!(LossNotTold) {
             sooner(seat.ends_at());
         }
         if seat.flight.is_none() && self.link.up && seat.retry_at > self.now {

@@ -11,6 +11,11 @@ use crate::reply::{Abandoned, Body, Refusal, Released, Reply, Standing, State};
 use crate::request::{Mode, Op};
 use crate::store::mode_unsupported;
 
+/// A token, or the end of a block: above 2^53 the scripts cannot count.
+pub(super) fn token(number: u64) -> Option<u64> {
+    (number <= 1 << 53).then_some(number)
+}
+
 /// What the scripts write for `Abandoned`.
 pub(super) fn abandoned(code: u64) -> Option<Abandoned> {
     [Abandoned::No, Abandoned::Yes, Abandoned::Unknown].into_iter().nth(usize::try_from(code).ok()?)
@@ -113,8 +118,8 @@ fn state(fields: &[Value]) -> Option<State> {
     let standing = match field(0)? {
         0 => {
             return Some(State {
-                token: field(1)?,
-                end: field(2)?,
+                token: token(field(1)?)?,
+                end: token(field(2)?)?,
                 lease: Duration::from_micros(field(3)?),
                 abandoned: abandoned(field(4)?)?,
                 others_waiting: count(5)?,
@@ -135,7 +140,7 @@ fn state(fields: &[Value]) -> Option<State> {
         Some(micros) => Some(Duration::from_micros(micros.number()?)),
     };
     Some(State {
-        last: field(1)?,
+        last: token(field(1)?)?,
         expires_in,
         others_waiting: count(3)?,
         ticket: field(4)?,

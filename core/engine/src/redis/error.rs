@@ -21,7 +21,7 @@ const PASSING: [(&str, &str); 10] = [
 const LASTING: [(&str, &str); 5] = [
     ("NOAUTH", "the server wants a password; give one in the URL or as an option"),
     ("WRONGPASS", "the user or password is wrong; give the right one in the URL or as an option"),
-    ("NOPERM", "the user lacks a permission; docs/protocol.md lists the smallest set"),
+    ("NOPERM", "the user lacks a permission; docs/redis.md lists the smallest set"),
     ("MOVED", "the server is part of a cluster, which this URL does not serve"),
     ("NOPROTO", "the server does not speak the protocol version that was asked for"),
 ];

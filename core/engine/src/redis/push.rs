@@ -1,7 +1,7 @@
 //! Messages on a client's inbox.
 
 use crate::id::HoldId;
-use crate::redis::decode::abandoned;
+use crate::redis::decode::{self, abandoned};
 use crate::redis::key::decode_name;
 use crate::reply::Push;
 
@@ -18,7 +18,7 @@ pub(super) fn decode(payload: &[u8]) -> Option<Push> {
         "granted" => {
             let mut words = rest.splitn(5, ' ');
             let mut number = || words.next()?.parse::<u64>().ok();
-            let (token, end) = (number()?, number()?);
+            let (token, end) = (decode::token(number()?)?, decode::token(number()?)?);
             let abandoned = abandoned(number()?)?;
             let others_waiting = u32::try_from(number()?).unwrap_or(u32::MAX);
             let lock = decode_name(words.next()?)?;

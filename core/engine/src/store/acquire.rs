@@ -31,7 +31,7 @@ impl Record {
         if self.released == Some(ask.hold) {
             return Ok(self.state(Standing::Released));
         }
-        if !is_timely(now, ask) {
+        if !is_timely(now, ask) && !planted!(NotAfterIgnored) {
             return Ok(self.state(Standing::Late));
         }
         let queued = self.hear(now, caller, ask.hold);
@@ -40,8 +40,12 @@ impl Record {
             self.end(release);
         }
         let mut settle = Settle { now, lock: &ask.lock, caller: None, floor: ask.floor };
-        if let Some(hold) = self.holds.iter_mut().find(|hold| hold.hold == ask.hold) {
-            hold.renew(now, micros_up(ask.lease), caller.polling);
+        if let Some(hold) = self.holds.iter_mut().find(|hold| hold.hold == ask.hold)
+            && !planted!(RetryCountedTwice)
+        {
+            if !planted!(ClaimNotRenewed) {
+                hold.renew(now, micros_up(ask.lease), caller.polling);
+            }
             hold.told = true;
             let failed = self.settle(&settle, out);
             return Ok(self.standing(now, ask.hold, failed));
@@ -51,6 +55,9 @@ impl Record {
             settle.caller = Some(ask.hold);
             let failed = self.settle(&settle, out);
             return Ok(self.standing(now, ask.hold, failed));
+        }
+        if planted!(TryPassesWaiters) && ask.wait.is_none() && ask.attach.is_none() {
+            return Ok(self.try_now(now, caller, ask, None, false));
         }
         match (ask.attach, ask.wait) {
             (None, Some(wait)) => Ok(self.enqueue(caller, ask, wait, &mut settle, out)),
@@ -70,7 +77,7 @@ impl Record {
         attach: Option<u64>,
         publish_failed: bool,
     ) -> State {
-        let joins = self.is_held_by(ask.owner.as_ref());
+        let joins = self.is_held_by(ask.owner.as_ref()) || self.joins_by_mistake(caller, ask);
         if attach.is_some_and(|token| !joins || token != self.token) {
             return State { publish_failed, ..self.state(Standing::NotHeld) };
         }
@@ -96,6 +103,13 @@ impl Record {
             told: true,
         });
         self.standing(now, ask.hold, publish_failed)
+    }
+
+    /// Only with a bug that was planted.
+    fn joins_by_mistake(&self, caller: &Caller, ask: &Acquire) -> bool {
+        let own = |hold: &StoredHold| hold.client == caller.client;
+        planted!(ClientReenters) && ask.owner.is_some() && self.holds.iter().any(own)
+            || planted!(AnybodyReenters) && ask.owner.is_some() && !self.holds.is_empty()
     }
 
     /// Queues; granted at once when nobody holds the lock or comes before.

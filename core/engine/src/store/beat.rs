@@ -20,10 +20,16 @@ impl Record {
         out: &mut dyn Announce,
     ) -> Result<State, Refusal> {
         check_clock(now)?;
+        if planted!(SettleBeforeHear) {
+            self.tick(now);
+            self.settle(&Settle { now, lock: &beat.lock, caller: None, floor: 0 }, out);
+        }
         let queued = self.hear(now, caller, beat.hold);
         self.tick(now);
         let mut known = queued;
-        if let Some(hold) = self.holds.iter_mut().find(|hold| hold.hold == beat.hold) {
+        if let Some(hold) =
+            self.holds.iter_mut().find(|hold| hold.hold == beat.hold || planted!(RenewWithoutOwner))
+        {
             hold.renew(now, micros_up(beat.lease), caller.polling);
             self.top_up(now, beat.used);
             known = true;

@@ -101,6 +101,11 @@ pub struct Record {
 impl Record {
     /// Whether `owner` is the explicit owner of the present holds.
     pub(super) fn is_held_by(&self, owner: Option<&OwnerId>) -> bool {
+        if planted!(OwnerByPrefix)
+            && let (Some(mine), Some(asked)) = (&self.owner, owner)
+        {
+            return !self.holds.is_empty() && mine.as_str().starts_with(asked.as_str());
+        }
         !self.holds.is_empty() && owner.is_some() && self.owner.as_ref() == owner
     }
 

@@ -12,6 +12,9 @@ impl Record {
     pub fn release(&mut self, now: u64, release: &Release, out: &mut dyn Announce) -> Released {
         self.tick(now);
         let released = self.end(release);
+        if planted!(TryPassesWaiters) {
+            return released;
+        }
         self.settle(&Settle { now, lock: &release.lock, caller: None, floor: 0 }, out);
         released
     }
@@ -33,12 +36,16 @@ impl Record {
 
     /// Ends a hold or leaves the queue, without handing on.
     pub(super) fn end(&mut self, release: &Release) -> Released {
-        if let Some(at) = self.holds.iter().position(|hold| hold.hold == release.hold) {
+        if let Some(at) = self
+            .holds
+            .iter()
+            .position(|hold| hold.hold == release.hold || planted!(ReleaseWithoutOwner))
+        {
             let hold = self.holds.remove(at);
             self.released = Some(hold.hold);
             if release.lost {
                 self.lose(Abandoned::Yes);
-            } else if release.told && hold.told {
+            } else if release.told && hold.told || planted!(CancelClearsAbandoned) {
                 self.abandoned = Abandoned::No;
             }
             if self.holds.is_empty() {
@@ -49,7 +56,7 @@ impl Record {
         }
         if self.leave(release.hold) {
             Released::Left
-        } else if self.released == Some(release.hold) {
+        } else if self.released == Some(release.hold) && !planted!(RetriedReleaseIsLost) {
             Released::Done
         } else {
             Released::Unknown

@@ -21,7 +21,9 @@ impl Record {
     /// Brings the record to `now`: nothing outlives its lease, whatever the clock did.
     pub(super) fn tick(&mut self, now: u64) {
         for hold in &mut self.holds {
-            hold.deadline = hold.deadline.min(now.saturating_add(hold.lease));
+            if !planted!(DeadlineNotClamped) {
+                hold.deadline = hold.deadline.min(now.saturating_add(hold.lease));
+            }
         }
         let (mut heard, mut unheard) = (false, false);
         self.holds.retain(|hold| {
@@ -66,9 +68,13 @@ impl Record {
 
     fn next_to_serve(&self, now: u64) -> Option<usize> {
         let free = self.holds.is_empty();
-        self.waiters
-            .iter()
-            .position(|w| w.is_live(now) && (free || self.is_held_by(w.owner.as_ref())))
+        self.waiters.iter().take(if planted!(DeadWaiterBlocks) { 1 } else { usize::MAX }).position(
+            |w| {
+                let joins =
+                    self.is_held_by(w.owner.as_ref()) && !planted!(OwnerQueuesBehindStranger);
+                w.is_live(now) && (free || joins) && !(w.polling && planted!(PollersNeverServed))
+            },
+        )
     }
 
     /// Grants to the waiter at `at`, or silences it when nobody hears the push.
@@ -126,7 +132,7 @@ impl StoredHold {
     /// Sets the lease from now on; never shortens what is left.
     pub(super) fn renew(&mut self, now: u64, asked: u64, polling: bool) {
         self.deadline = self.deadline.max(now.saturating_add(asked));
-        self.lease = self.deadline - now;
+        self.lease = if planted!(ShorterLeaseStored) { asked } else { self.deadline - now };
         self.asked = asked;
         self.claim = false;
         self.polling = polling;

@@ -61,10 +61,14 @@ impl Actor {
         let (here, name, more) = (self.clone(), tag.to_owned(), third.to_owned());
         match words[0] {
             "open" => drop(tokio::spawn(async move {
-                let opened = Client::connect(&more).await;
-                answer(&name, "opened", "refused", opened.map(|it| {
-                    open(&here.clients).insert(name.clone(), it);
-                }));
+                match Client::connect(&more).await {
+                    Err(error) => failed("refused", &name, &error),
+                    Ok(client) => {
+                        let id = client.id().to_owned();
+                        open(&here.clients).insert(name.clone(), client);
+                        say("opened", &name, format_args!("id={id}"));
+                    }
+                }
             })),
             "acquire" | "attach" => {
                 let Some(client) = open(&self.clients).get(third).cloned() else { return };
@@ -110,7 +114,17 @@ impl Actor {
                 }));
             }
             verb => {
-                let Some(guard) = open(&self.holds).remove(tag) else { return };
+                let Some(guard) = open(&self.holds).remove(tag) else {
+                    // It is in use, or over.
+                    if open(&self.trusted).contains_key(tag) {
+                        let line = line.to_owned();
+                        drop(tokio::spawn(async move {
+                            tokio::time::sleep(Duration::from_millis(1)).await;
+                            here.obey(&line);
+                        }));
+                    }
+                    return;
+                };
                 let verb = verb.to_owned();
                 say_trust(&verb, tag, &guard);
                 drop(tokio::spawn(async move { here.use_hold(&verb, name, &more, guard).await }));
@@ -119,6 +133,9 @@ impl Actor {
     }
 
     async fn use_hold(&self, verb: &str, tag: String, more: &str, guard: Guard) {
+        if matches!(verb, "release" | "drop") {
+            open(&self.trusted).remove(&tag);
+        }
         match verb {
             "release" => return answer(&tag, "released", "unreleased", guard.release().await),
             "drop" => {
@@ -135,7 +152,11 @@ impl Actor {
                     .and_then(|mut ledger| ledger.write(guard.name(), guard.token().get()));
                 say("wrote", &tag, format_args!("accepted={written:?}"));
             }
-            _ => say("seen", &tag, format_args!("valid={} token={}", guard.is_valid(), guard.token())),
+            _ => say(
+                "seen",
+                &tag,
+                format_args!("valid={} token={}", guard.is_valid(), guard.token()),
+            ),
         }
         open(&self.holds).insert(tag, guard);
     }
@@ -143,8 +164,17 @@ impl Actor {
     fn hold(&self, tag: String, guard: Guard) {
         let left = boot() + guard.remaining().as_nanos() as u64;
         let (name, told) = (tag.clone(), tag.clone());
-        say("granted", &tag, format_args!("lock={} token={} abandoned={:?} reentry={} until={left}",
-            guard.name(), guard.token(), guard.previous_abandoned(), guard.is_reentry()));
+        say(
+            "granted",
+            &tag,
+            format_args!(
+                "lock={} token={} abandoned={:?} reentry={} until={left}",
+                guard.name(),
+                guard.token(),
+                guard.previous_abandoned(),
+                guard.is_reentry()
+            ),
+        );
         guard.on_lost(move |reason| say("lost", &name, format_args!("reason={reason:?}")));
         let wanted = guard.wanted();
         tokio::spawn(async move {
@@ -188,7 +218,11 @@ fn answer<T: Debug>(tag: &str, well: &str, badly: &str, result: Result<T, Error>
     }
 }
 fn failed(event: &str, tag: &str, error: &Error) {
-    say(event, tag, format_args!("kind={} why={}", error.kind(), error.message().replace(' ', "_")));
+    say(
+        event,
+        tag,
+        format_args!("kind={} why={}", error.kind(), error.message().replace(' ', "_")),
+    );
 }
 /// In one piece, also from several threads.
 fn say(event: &str, tag: &str, more: Arguments<'_>) {

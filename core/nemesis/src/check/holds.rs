@@ -100,7 +100,9 @@ impl Story {
         for record in records.iter().filter(|it| super::is_fault(it)) {
             story.fault(record);
         }
-        let mut open: BTreeMap<(Arc<str>, &str), (usize, Option<usize>)> = BTreeMap::new();
+        // Where what was asked for, and what was granted, stands, by actor and tag.
+        type Place = (usize, Option<usize>);
+        let mut open: BTreeMap<(Arc<str>, &str), Place> = BTreeMap::new();
         for record in records.iter().filter(|it| !super::is_fault(it)) {
             let key = (record.who.clone(), record.tag.as_str());
             if record.is("asked") {
@@ -212,8 +214,7 @@ impl Hold {
             }
             "lost" => {
                 self.ended = self.ended.min(record.at);
-                self.lost =
-                    Some((record.at, record.get("reason").unwrap_or_default().to_owned()));
+                self.lost = Some((record.at, record.get("reason").unwrap_or_default().to_owned()));
                 if self.end == End::Open {
                     self.end = End::Lost;
                 }

@@ -1,11 +1,11 @@
 //! One judgement for each promise.
 
-use crate::check::holds::{End, Hold, Span, Story};
 use crate::check::Found;
+use crate::check::holds::{End, Hold, Span, Story};
 use crate::history::Record;
 
 /// How long after the end of its trust a process that runs may be told on a busy machine.
-const WORD: u64 = 5_000_000_000;
+const WORD: u64 = 2_000_000_000;
 
 /// Promise 1: of holds of different owners, one is over before the next is granted.
 pub(crate) fn exclusion(
@@ -139,24 +139,30 @@ pub(crate) fn told(story: &Story, found: &mut Found, broken: &mut Vec<String>) {
         }
     }
     for hold in &story.holds {
-        let Some((at, _)) = &hold.lost else { continue };
+        // When it was told, or gave up without having been told.
+        let end = match (&hold.lost, hold.releasing) {
+            (Some((at, _)), _) => *at,
+            (None, Some((at, false))) => at,
+            _ => continue,
+        };
         // Its process did not run for a part of the time.
-        let stopped = story.stopped.get(&*hold.who).into_iter().flatten();
-        let awake = stopped.filter(|it| it.from <= *at && it.to >= hold.until).next().is_none();
-        let late = at.saturating_sub(hold.until.max(hold.granted));
-        if awake && late > WORD {
+        let mut stopped = story.stopped.get(&*hold.who).into_iter().flatten();
+        if stopped.any(|it| it.from <= end && it.to >= hold.until) {
+            continue;
+        }
+        let late = end.saturating_sub(hold.until.max(hold.granted));
+        if late > WORD {
+            let heard = if hold.lost.is_some() { "hears" } else { "has not heard" };
             broken.push(format!(
-                "told in time: {} hears at {at} that {} of {} is lost, {} ms after the end of its \
-                 trust",
+                "told in time: {} {heard} at {end} that {} of {} is lost, {} ms after the end of \
+                 its trust",
                 hold.who,
                 hold.tag,
                 hold.lock,
                 late / 1_000_000
             ));
         }
-        if awake {
-            found.latest_word = found.latest_word.max(late / 1000);
-        }
+        found.latest_word = found.latest_word.max(late / 1000);
     }
 }
 

@@ -78,12 +78,27 @@ fn a_hold_that_ran_out_is_over() {
     let found = judged(&text).unwrap();
     assert_eq!((found.lost, found.abandoned), (1, 1));
     finds("abandoned", &text.replace("abandoned=Yes", "abandoned=No"));
-    finds("exclusion", &text.replace("until=100", "until=100\n a 60 trusted t until=125")
-        .replace("a 101 lost", "a 126 lost"));
+    finds(
+        "exclusion",
+        &text
+            .replace("until=100", "until=100\n a 60 trusted t until=125")
+            .replace("a 101 lost", "a 126 lost"),
+    );
     finds("told in time", &text.replace("a 101 lost", "a 9000000000 lost"));
     // Asleep all the while, it is told when it wakes.
     let asleep = "- 50 stopping a\n- 51 stopped a\n- 8999999999 continued a\n";
     judged(&format!("{asleep}{}", text.replace("a 101 lost", "a 9000000000 lost"))).unwrap();
+}
+
+#[test]
+fn a_loss_that_is_never_told_is_found() {
+    let text = format!(
+        "{FIRST}
+        a 3000000000 release-asked t until=3000000000 valid=false
+        a 3000000001 unreleased t kind=lost"
+    );
+    finds("told in time", &text);
+    judged(&text.replace("3000000000", "1000000000")).unwrap();
 }
 
 #[test]
@@ -109,7 +124,10 @@ fn what_is_never_told_is_found() {
     finds("answers", "a 10 asked t lock=l client=c");
     assert!(judged("a 10 asked t lock=l client=c\n- 20 killed a").is_ok());
     finds("releases", FIRST);
-    finds("releases", &format!("{FIRST}\n a 120 release-asked t until=0 valid=false\n a 130 released t"));
+    finds(
+        "releases",
+        &format!("{FIRST}\n a 120 release-asked t until=0 valid=false\n a 130 released t"),
+    );
 }
 
 #[test]

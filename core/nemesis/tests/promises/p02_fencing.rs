@@ -58,9 +58,8 @@ fn forgotten(world: &mut World, forget: Forget) {
         last = token;
     };
     // Between holds.
-    for round in 0..3 {
+    for (round, actor) in actors.iter_mut().enumerate().take(3) {
         let tag = format!("between{round}");
-        let actor = &mut actors[round];
         actor.tell(&format!("acquire {tag} c {LOCK}"));
         rises(actor.wait_for("granted", &tag).number("token"));
         actor.ask(&format!("release {tag}"), "released", &tag);

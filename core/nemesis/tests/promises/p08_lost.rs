@@ -63,9 +63,8 @@ fn the_server_sleeps_longer_than_the_lease(world: &mut World) {
 fn a_holder_is_cut_off(world: &mut World) {
     let (proxy, url) = world.proxy(QUICK);
     let (mut holder, mut waiter) = (world.actor(&url), world.actor(&world.url(QUICK)));
-    for (round, fault) in [Fault::SwallowRequests, Fault::SwallowReplies, Fault::Refuse]
-        .into_iter()
-        .enumerate()
+    for (round, fault) in
+        [Fault::SwallowRequests, Fault::SwallowReplies, Fault::Refuse].into_iter().enumerate()
     {
         let tag = format!("t{round}");
         holder.tell(&format!("acquire {tag} c {LOCK}"));

@@ -53,15 +53,24 @@ pub const QUICK: &str = "lease=1500ms&claim=600ms&request_timeout=500ms";
 pub struct World {
     pub server: Option<RedisServer>,
     pub history: History,
+    memory: bool,
     folder: TempDir,
     names: AtomicU32,
 }
 
 impl World {
+    /// For cases within one process.
+    pub fn memory() -> World {
+        let mut world = World::sqlite();
+        world.memory = true;
+        world
+    }
+
     pub fn sqlite() -> World {
         World {
             server: None,
             history: History::default(),
+            memory: false,
             folder: tempfile::tempdir().unwrap(),
             names: AtomicU32::new(0),
         }
@@ -72,7 +81,9 @@ impl World {
         if skip_servers() {
             return None;
         }
-        Some(World { server: Some(RedisServer::start().unwrap()), ..World::sqlite() })
+        let mut world = World::sqlite();
+        world.server = Some(RedisServer::start().unwrap());
+        Some(world)
     }
 
     pub fn file(&self, name: &str) -> PathBuf {
@@ -82,6 +93,7 @@ impl World {
     pub fn url(&self, options: &str) -> String {
         match &self.server {
             Some(server) => format!("{}?{options}", server.url()),
+            None if self.memory => format!("memory:{}?{options}", self.file("").display()),
             None => format!("sqlite:{}?{options}", self.file("locks.db").display()),
         }
     }
@@ -107,7 +119,7 @@ impl World {
 
     /// A client of the test's own.
     pub fn client(&self, options: &str) -> Client {
-        Client::connect(&self.url(options)).unwrap()
+        Client::connect(self.url(options)).unwrap()
     }
 }
 
@@ -133,4 +145,22 @@ pub fn nothing_left(client: &Client, lock: &str) {
 /// Sleeps: for what must be shown not to happen.
 pub fn pass(millis: u64) {
     std::thread::sleep(Duration::from_millis(millis));
+}
+
+impl Drop for World {
+    /// Keeps the history of a test that fails.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let name =
+                format!("nemesis-{}-{}.history", std::process::id(), fencelock_nemesis::boot());
+            let path = std::env::temp_dir().join(name);
+            match self.history.save(&path) {
+                Ok(()) => eprintln!("the history is in {}", path.display()),
+                Err(error) => eprintln!("the history cannot be written: {error}"),
+            }
+            if let Ok(client) = Client::connect(self.url("")) {
+                eprintln!("the store has {:#?}", client.inspect(LOCK));
+            }
+        }
+    }
 }

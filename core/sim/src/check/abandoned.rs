@@ -1,5 +1,7 @@
 //! Promise 12: who comes after a holder that was lost is told so.
 
+use std::collections::BTreeSet;
+
 use fencelock_engine::reply::{Abandoned, Released};
 use fencelock_engine::request::Release;
 use fencelock_engine::{Grant, HoldId};
@@ -36,6 +38,8 @@ pub(crate) struct AbandonedTruth {
     locks: Vec<Lock>,
     /// Every grant is seen: those of clients without an inbox may expire unseen.
     exact: bool,
+    /// The holds that the store released.
+    released: BTreeSet<HoldId>,
 }
 
 impl AbandonedTruth {
@@ -43,16 +47,17 @@ impl AbandonedTruth {
         AbandonedTruth {
             locks: (0..plan.locks).map(|_| Lock::default()).collect(),
             exact: plan.polling.iter().all(|polling| !polling),
+            released: BTreeSet::new(),
         }
     }
 
     /// A hold ended and its holder had not released it.
     pub fn unclean(&mut self, lock: usize, incarnation: usize, tag: Tag) {
-        if let Some(last) = &mut self.locks[lock].last {
-            if let Some(at) = last.holds.iter().position(|it| *it == (incarnation, tag)) {
-                last.holds.swap_remove(at);
-                last.unclean = true;
-            }
+        if let Some(last) = &mut self.locks[lock].last
+            && let Some(at) = last.holds.iter().position(|it| *it == (incarnation, tag))
+        {
+            last.holds.swap_remove(at);
+            last.unclean = true;
         }
     }
 
@@ -70,10 +75,18 @@ impl AbandonedTruth {
 
     /// The store executed a release.
     pub fn ended(&mut self, lock: usize, release: &Release, released: Released) {
+        if released == Released::Done {
+            self.released.insert(release.hold);
+        }
         let it = &mut self.locks[lock];
         if released == Released::Done && it.stored == Some(release.hold) {
             it.clean = release.told && !release.lost && self.exact;
         }
+    }
+
+    /// Whether the store released this hold when it was asked to.
+    pub fn was_released(&self, hold: HoldId) -> bool {
+        self.released.contains(&hold)
     }
 
     /// A release and an acquire in one step: who comes next is not this check's affair.
@@ -132,26 +145,22 @@ impl AbandonedTruth {
     ) -> Result<(), String> {
         let token = grant.token.get();
         let it = &mut self.locks[lock];
-        if let Some(last) = &mut it.last {
-            if last.token == token {
-                if grant.abandoned != Abandoned::No {
-                    // The owner is told of its own lost holds when it joins.
-                    last.unclean = false;
-                    last.holds.retain(|hold| !expired.contains(hold));
-                }
-                last.holds.push((incarnation, tag));
-                return Ok(());
+        if let Some(last) = &mut it.last
+            && last.token == token
+        {
+            if grant.abandoned != Abandoned::No {
+                // The owner is told of its own lost holds when it joins.
+                last.unclean = false;
+                last.holds.retain(|hold| !expired.contains(hold));
             }
+            last.holds.push((incarnation, tag));
+            return Ok(());
         }
         if grant.reentry || it.spoiled.is_some_and(|spoiled| since <= spoiled) {
             return Ok(());
         }
-        let before = it.last.replace(Last {
-            token,
-            since,
-            holds: vec![(incarnation, tag)],
-            unclean: false,
-        });
+        let before =
+            it.last.replace(Last { token, since, holds: vec![(incarnation, tag)], unclean: false });
         let Some(before) = before else { return Ok(()) };
         let unclean = before.unclean || before.holds.iter().any(|hold| expired.contains(hold));
         let known = since > before.since;

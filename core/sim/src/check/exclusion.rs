@@ -51,6 +51,13 @@ impl Exclusion {
         self.locks[lock].retain(|it| it.incarnation != incarnation || it.tag != tag);
     }
 
+    /// Whether nothing has broken the protection of this hold.
+    pub fn is_protected(&self, lock: usize, incarnation: usize, tag: Tag) -> bool {
+        let holder =
+            self.locks[lock].iter().find(|it| it.incarnation == incarnation && it.tag == tag);
+        holder.is_some_and(|it| !self.broken_since(lock, it.since.unwrap_or(0)))
+    }
+
     pub fn drop_client(&mut self, incarnation: usize) -> Vec<(usize, Tag)> {
         let mut dropped = Vec::new();
         for (lock, holders) in self.locks.iter_mut().enumerate() {
@@ -102,9 +109,8 @@ impl Exclusion {
             }
             let local = matches!((it.who, who), (Who::Local { .. }, Who::Local { .. }))
                 && it.incarnation == clients[slot].incarnation;
-            let excused = [it.since, since]
-                .iter()
-                .any(|since| self.broken_since(lock, since.unwrap_or(0)));
+            let excused =
+                [it.since, since].iter().any(|since| self.broken_since(lock, since.unwrap_or(0)));
             if local || !excused {
                 return Err(format!(
                     "lock {lock}: {who:?} at c{slot} and {:?} at c{} (token {}) at once",

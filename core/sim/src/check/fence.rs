@@ -13,7 +13,11 @@ pub(crate) struct Fence {
 
 impl Fence {
     pub fn new(locks: usize) -> Fence {
-        Fence { ledgers: vec![Ledger::default(); locks], excused: vec![false; locks], clobbered: None }
+        Fence {
+            ledgers: vec![Ledger::default(); locks],
+            excused: vec![false; locks],
+            clobbered: None,
+        }
     }
 
     /// Tokens went back by the stated double fault: a ledger can tell nothing any more.

@@ -112,9 +112,9 @@ impl Checks {
     }
 
     /// The store forgot a lock, or all of them.
-    pub fn forgets(&mut self, at: Instant, _clock: u64, lock: Option<usize>) {
+    pub fn forgets(&mut self, at: Instant, clock: u64, lock: Option<usize>) {
         self.breaks(at, lock);
-        self.token.forgets(lock);
+        self.token.forgets(clock, lock);
         self.queue.disturbed(lock);
         self.abandoned.forgets(lock);
     }
@@ -284,47 +284,46 @@ impl Checks {
         let broken = self.exclusion.broken_since(lock, since.unwrap_or(0));
         let result = self.exclusion.overlap(at, clients, slot, who, lock, since);
         self.keep("exclusion", at, result);
-        let now = client.clock.read(at);
+        // By the reading that the engine had, which may be a little old.
+        let now = fencelock_engine::Time::ZERO;
         if client.engine.remaining(now, grant.hold).is_none_or(|left| left.is_zero()) {
             self.fail("exclusion", at, || {
                 format!("c{slot} {tag:x} is granted lock {lock} when its time is over")
             });
         }
-        let shared =
-            matches!(who, Who::Explicit(_)) && self.token.is_shared(lock, token);
+        let shared = matches!(who, Who::Explicit(_)) && self.token.is_shared(lock, token);
         let result = self.token.delivered(lock, token, grant.reentry || shared, broken);
         self.keep("token order", at, result);
         let expired = self.exclusion.expired(at, clients, lock);
         let incarnation = client.incarnation;
         let granted_at = since.unwrap_or(0);
-        let result =
-            self.abandoned.delivered(lock, incarnation, tag, grant, &expired, granted_at);
+        let result = self.abandoned.delivered(lock, incarnation, tag, grant, &expired, granted_at);
         self.keep("abandoned", at, result);
         if grant.how == How::Local {
             let result = self.queue.handed_locally(at, lock, client.incarnation);
             self.keep("queue order", at, result);
         }
-        self.exclusion.add(exclusion::Holder {
-            slot,
-            incarnation: client.incarnation,
-            key: grant.hold,
-            tag,
-            who,
-            token,
-            since,
-        }, lock);
+        self.exclusion.add(
+            exclusion::Holder {
+                slot,
+                incarnation: client.incarnation,
+                key: grant.hold,
+                tag,
+                who,
+                token,
+                since,
+            },
+            lock,
+        );
     }
 
     /// A caller was told that its hold is lost.
-    pub fn lost(
-        &mut self,
-        lock: usize,
-        tag: Tag,
-        incarnation: usize,
-        reason: LossReason,
-    ) {
+    pub fn lost(&mut self, lock: usize, tag: Tag, incarnation: usize, reason: LossReason) {
+        let known = self.exclusion.is_protected(lock, incarnation, tag);
         self.exclusion.remove(lock, incarnation, tag);
         match reason {
+            // The store may have known of the end before, and told it.
+            _ if !known => self.abandoned.unsure(lock, incarnation, tag),
             LossReason::Closed | LossReason::Broken => {
                 self.abandoned.unsure(lock, incarnation, tag);
             }
@@ -334,8 +333,9 @@ impl Checks {
 
     /// A caller released; in time, or its hold was lost.
     pub fn released(&mut self, lock: usize, tag: Tag, incarnation: usize, in_time: bool) {
+        let known = self.exclusion.is_protected(lock, incarnation, tag);
         self.exclusion.remove(lock, incarnation, tag);
-        if in_time {
+        if in_time || !known {
             self.abandoned.released(lock, incarnation, tag);
         } else {
             self.abandoned.unclean(lock, incarnation, tag);

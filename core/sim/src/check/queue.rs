@@ -104,13 +104,7 @@ impl QueueOrder {
                 it.heard = at;
                 it.ticket = ticket;
             }
-            None => self.locks[lock].push(Queued {
-                hold,
-                incarnation,
-                owner,
-                ticket,
-                heard: at,
-            }),
+            None => self.locks[lock].push(Queued { hold, incarnation, owner, ticket, heard: at }),
         }
     }
 
@@ -137,9 +131,9 @@ impl QueueOrder {
         for (beat, state) in beats.iter().zip(states) {
             let waits = state.as_ref().is_ok_and(|state| state.standing == Standing::Queued);
             let caller = queue.iter().find(|it| it.hold == beat.hold);
-            // Only the last beat of a batch for a lock is sure to come before the grant.
+            let alone = beats.iter().filter(|it| it.lock == beat.lock).count() == 1;
             if let Some(caller) = caller.filter(|it| waits && it.ticket < mine.ticket)
-                && beats.len() == 1
+                && alone
                 && caller.owner.is_none()
                 && mine.owner.is_none()
             {

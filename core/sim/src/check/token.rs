@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use fencelock_engine::options::TOKEN_BLOCK;
 use fencelock_engine::{HoldId, OwnerId};
 
 use crate::check::StoreGrant;
@@ -24,6 +25,9 @@ struct Lock {
     highest: u64,
     /// The counter was lost since the last grant.
     forgotten: bool,
+    /// When it was lost last, by the store's clock; and whether that was within two blocks.
+    lost_at: u64,
+    lost_twice: bool,
     /// Tokens went back by the double fault that is stated.
     excused: bool,
 }
@@ -32,18 +36,22 @@ struct Lock {
 #[derive(Debug)]
 pub(crate) struct TokenOrder {
     locks: Vec<Lock>,
+    /// The store's clock went back in this run.
+    pub went_back: bool,
 }
 
 impl TokenOrder {
     pub fn new(locks: usize) -> TokenOrder {
-        TokenOrder { locks: (0..locks).map(|_| Lock::default()).collect() }
+        TokenOrder { locks: (0..locks).map(|_| Lock::default()).collect(), went_back: false }
     }
 
     /// The counter is lost, or went back.
-    pub fn forgets(&mut self, lock: Option<usize>) {
+    pub fn forgets(&mut self, clock: u64, lock: Option<usize>) {
         for (index, it) in self.locks.iter_mut().enumerate() {
             if lock.is_none_or(|lock| lock == index) {
                 it.forgotten = true;
+                it.lost_twice = clock < it.lost_at + 2 * TOKEN_BLOCK;
+                it.lost_at = clock;
             }
         }
     }
@@ -73,7 +81,8 @@ impl TokenOrder {
         let repeated = lock.tenures.contains_key(&grant.token) || grant.token <= lock.highest;
         if repeated {
             // Both at once: the counter is lost, and the clock is behind the tokens.
-            if !(lock.forgotten && clock <= lock.highest) {
+            let back = self.went_back || lock.lost_twice;
+            if !(lock.forgotten && back && clock <= lock.highest) {
                 return Err(format!(
                     "lock {}: the store grants {} to {:?} after {} was given out",
                     grant.lock, grant.token, grant.hold, lock.highest

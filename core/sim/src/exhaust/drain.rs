@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-
 use crate::exhaust::state::State;
 use crate::exhaust::step::Rules;
 
@@ -43,8 +42,7 @@ pub(super) fn drain(state: &State, rules: &Rules<'_>) -> Result<(), &'static str
         if next > begun + REST {
             return Err("a client never comes to rest");
         }
-        // A microsecond on at the least: tokens must not outrun the clock.
-        state.now = state.now.max(next) + Duration::from_micros(1);
+        state.now = state.now.max(next);
     }
     // What is still under way must come too late for anything.
     for (c, op) in std::mem::take(&mut state.strays) {
@@ -67,6 +65,8 @@ fn settle(state: &mut State, rules: &Rules<'_>) -> Result<(), &'static str> {
             }
             while !state.clients[c].wire.requests.is_empty() {
                 busy = true;
+                // Tokens must not outrun the store's clock.
+                state.now = state.now + Duration::from_micros(10);
                 state.execute(c, rules);
             }
             while let Some(push) = state.clients[c].wire.pushes.pop_front() {
@@ -86,8 +86,7 @@ fn settle(state: &mut State, rules: &Rules<'_>) -> Result<(), &'static str> {
                     && let Some(held) = state.clients[c].callers[a].holds.pop()
                 {
                     busy = true;
-                    state.release(c, a, held.key);
-                    state.follow(c, rules);
+                    state.release(c, a, held, rules);
                 }
             }
         }
@@ -120,4 +119,3 @@ fn residue(state: &State) -> Result<(), &'static str> {
     }
     Ok(())
 }
-

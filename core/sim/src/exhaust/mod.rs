@@ -57,6 +57,8 @@ impl Model for World {
     }
 
     fn next_state(&self, state: &state::State, action: Action) -> Option<state::State> {
+        // The checker has threads of its own.
+        Wrong::plant(self.wrong);
         let mut next = state.clone();
         next.take(action, &self.rules());
         Some(next)
@@ -66,11 +68,9 @@ impl Model for World {
         vec![
             Property::always(ALWAYS, |_, state: &state::State| state.broken.is_none()),
             Property::always(FOLLOWS, |world: &World, state: &state::State| {
-                state.broken.is_some() || drain::drain(state, &Rules {
-                    wrong: world.wrong,
-                    cover: &Cover::new(),
-                })
-                .is_ok()
+                Wrong::plant(world.wrong);
+                let rules = Rules { wrong: world.wrong, cover: &Cover::new() };
+                state.broken.is_some() || drain::drain(state, &rules).is_ok()
             }),
         ]
     }
@@ -140,6 +140,7 @@ fn shorter(scope: &Scope, wrong: Option<Wrong>, length: usize) -> Option<Vec<Act
 
 /// Walks a path again, and tells what happens.
 fn tell(scope: &Scope, wrong: Option<Wrong>, path: &[Action]) -> (String, Vec<String>) {
+    Wrong::plant(wrong);
     let cover = Cover::new();
     let rules = Rules { wrong, cover: &cover };
     let mut state = state::State::new(scope);
@@ -149,6 +150,7 @@ fn tell(scope: &Scope, wrong: Option<Wrong>, path: &[Action]) -> (String, Vec<St
         lines.push(format!("{action:?}"));
     }
     let broken = state.broken.map_or_else(|| drain::drain(&state, &rules), Err);
+    Wrong::plant(None);
     let what = broken.err().unwrap_or("nothing: the path is not replayable");
     (what.to_owned(), lines)
 }

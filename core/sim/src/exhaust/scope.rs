@@ -98,16 +98,18 @@ impl Scope {
             Scope::of("expiry", PAIR, Budget { shorts: 1, longs: 1, ..NONE }),
             Scope::of("re-entry", &[&[NESTED], &[ONCE]], Budget { cuts: 1, ..NONE }),
             Scope::of("cancel", PAIR, Budget { cuts: 1, cancels: 1, ..NONE }),
-            Scope::of("crash", PAIR, Budget { crashes: 1, shorts: 1, longs: 1, ..NONE }),
+            Scope::of(
+                "explicit lease",
+                &[&[&[Brief, Extend, Unlock]], &[ONCE]],
+                Budget { shorts: 2, ..NONE },
+            ),
+            Scope::of("crash", &[&[TWICE], &[ONCE]], Budget { crashes: 1, ..NONE }),
             Scope {
                 run: 1,
-                ..Scope::of("local queue", &[&[ONCE, ONCE], &[ONCE]], Budget { ..NONE })
+                ..Scope::of("local queue", &[&[ONCE, ONCE], &[ONCE]], Budget { cancels: 1, ..NONE })
             },
             Scope::of("try", &[&[ONCE], &[&[Try, Unlock]]], Budget { cuts: 1, ..NONE }),
-            Scope::of("owner", &[&[&[Own, Unlock]], &[&[Own, Unlock]]], Budget {
-                cuts: 1,
-                ..NONE
-            }),
+            Scope::of("owner", &[&[&[Own, Unlock]], &[&[Own, Unlock]]], Budget { cuts: 1, ..NONE }),
         ]
     }
 
@@ -117,45 +119,52 @@ impl Scope {
         const THREE: &[&[Program]] = &[&[ONCE], &[ONCE], &[ONCE]];
         let mut scopes = Scope::small();
         scopes.extend([
-            Scope::of("hand-off, twice each", &[&[TWICE], &[TWICE]], Budget {
-                shorts: 2,
-                ..NONE
-            }),
+            Scope::of("hand-off, twice each", &[&[TWICE], &[TWICE]], Budget { shorts: 2, ..NONE }),
             Scope::of("two lost replies", PAIR, Budget { cuts: 2, shorts: 1, ..NONE }),
-            Scope::of("lost reply, slow", PAIR, Budget { cuts: 1, shorts: 3, ..NONE }),
+            Scope::of("lost reply, slow", PAIR, Budget { cuts: 1, shorts: 2, ..NONE }),
             Scope::of("lost reply, expiry", PAIR, Budget { cuts: 1, shorts: 1, longs: 1, ..NONE }),
             Scope::of("expiry, slow", PAIR, Budget { shorts: 3, longs: 1, ..NONE }),
-            Scope::of("re-entry, expiry", &[&[NESTED], &[ONCE]], Budget {
-                cuts: 1,
-                longs: 1,
-                ..NONE
-            }),
+            Scope::of(
+                "re-entry, expiry",
+                &[&[NESTED], &[ONCE]],
+                Budget { cuts: 1, longs: 1, ..NONE },
+            ),
             Scope::of("cancel, slow", PAIR, Budget { cuts: 1, cancels: 2, shorts: 2, ..NONE }),
             Scope::of("three clients", THREE, Budget { ..NONE }),
             Scope::of("three clients, slow", THREE, Budget { shorts: 1, ..NONE }),
             Scope::of("three clients, cancel", THREE, Budget { cancels: 1, ..NONE }),
             Scope {
                 run: 1,
-                ..Scope::of("local queue, lost reply", &[&[ONCE, ONCE], &[ONCE]], Budget {
-                    cuts: 1,
-                    ..NONE
-                })
+                ..Scope::of(
+                    "local queue, slow",
+                    &[&[ONCE, ONCE], &[ONCE]],
+                    Budget { cancels: 1, shorts: 1, ..NONE },
+                )
             },
-            Scope::of("owner and stranger", &[&[&[Own, Unlock]], &[&[Own, Unlock]], &[ONCE]], Budget {
-                ..NONE
-            }),
-            Scope::of("explicit lease", &[&[&[Brief, Extend, Unlock]], &[ONCE]], Budget {
-                cuts: 1,
-                shorts: 2,
-                ..NONE
-            }),
-            Scope::of("crash, lost reply", PAIR, Budget {
-                cuts: 1,
-                crashes: 1,
-                shorts: 1,
-                longs: 1,
-                ..NONE
-            }),
+            Scope {
+                run: 1,
+                ..Scope::of(
+                    "local queue, lost reply",
+                    &[&[ONCE, ONCE], &[ONCE]],
+                    Budget { cuts: 1, ..NONE },
+                )
+            },
+            Scope::of(
+                "owner and stranger",
+                &[&[&[Own, Unlock]], &[&[Own, Unlock]], &[ONCE]],
+                Budget { ..NONE },
+            ),
+            Scope::of(
+                "explicit lease, lost reply",
+                &[&[&[Brief, Extend, Unlock]], &[ONCE]],
+                Budget { cuts: 1, shorts: 2, ..NONE },
+            ),
+            Scope::of("crash, expiry", PAIR, Budget { crashes: 1, shorts: 1, longs: 1, ..NONE }),
+            Scope::of(
+                "crash, lost reply",
+                PAIR,
+                Budget { cuts: 1, crashes: 1, shorts: 1, longs: 1, ..NONE },
+            ),
             Scope {
                 polling: true,
                 ..Scope::of("polling", PAIR, Budget { cuts: 1, shorts: 2, ..NONE })

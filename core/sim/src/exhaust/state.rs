@@ -44,6 +44,8 @@ pub(super) struct State {
     pub strays: Vec<(usize, Op)>,
     pub left: Budget,
     pub ledger: Ledger,
+    /// The store has lost what it acknowledged: it may have granted to two since.
+    pub wiped: bool,
     /// The promise that was broken on the way here.
     pub broken: Option<&'static str>,
 }
@@ -54,10 +56,13 @@ impl State {
         let mut state = State {
             now,
             clients: Vec::new(),
-            record: Record::default(),
+            // Used before: of a lock without a counter the first tokens lie ahead of the clock,
+            // which stands still here between its steps.
+            record: Record { token: 1, last: 1, ..Record::default() },
             strays: Vec::new(),
             left: scope.budget,
             ledger: Ledger::default(),
+            wiped: false,
             broken: None,
         };
         let store = state.store_time();
@@ -109,7 +114,7 @@ impl Hash for Client {
 impl Hash for State {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.now, &self.clients, &self.record, &self.strays).hash(state);
-        (self.left, self.ledger, self.broken).hash(state);
+        (self.left, self.ledger, self.wiped, self.broken).hash(state);
     }
 }
 

@@ -3,9 +3,7 @@
 use fencelock_engine::reply::{Abandoned, Body, Failure, Push, Reply, Standing};
 use fencelock_engine::request::Op;
 use fencelock_engine::store::{Announce, Delivery, Record};
-use fencelock_engine::{
-    Acquired, Effect, Ended, Event, Grant, HoldKey, How, LossReason, Outcome, Time,
-};
+use fencelock_engine::{Acquired, Effect, Ended, Event, Grant, How, LossReason, Outcome, Time};
 
 use crate::exhaust::caller::{Caller, Held, Open};
 use crate::exhaust::cover::{Case, Cover};
@@ -131,7 +129,7 @@ impl State {
             Action::Stray(index) => {
                 let (c, op) = self.strays.remove(index);
                 let before = self.record.clone();
-                self.serve(c, op, rules);
+                let _ = self.serve(c, op, rules);
                 if before != self.record {
                     rules.cover.met(Case::StrayExecuted);
                 }
@@ -163,6 +161,7 @@ impl State {
                 self.left.wipes -= 1;
                 self.now = self.now + SHORT;
                 self.record = Record::default();
+                self.wiped = true;
             }
         }
         self.check();
@@ -200,7 +199,7 @@ impl State {
             }
             Do::Unlock => {
                 if let Some(held) = self.clients[c].callers[a].holds.pop() {
-                    self.release(c, a, held.key);
+                    self.release(c, a, held, rules);
                 }
             }
         }
@@ -208,13 +207,24 @@ impl State {
     }
 
     /// Releases a hold; its caller waits for the word.
-    pub fn release(&mut self, c: usize, a: usize, hold: HoldKey) {
+    pub fn release(&mut self, c: usize, a: usize, held: Held, rules: &Rules<'_>) {
         let now = self.now;
         let client = &mut self.clients[c];
         client.next += 1;
         let tag = client.next;
-        if let Ok(Ended::Pending) = client.engine.release(now, hold, Some(tag)) {
-            client.callers[a].open = Some(Open { tag, key: None });
+        match client.engine.release(now, held.key, Some(tag)) {
+            Ok(Ended::Pending) => client.callers[a].open = Some(Open { tag, key: None }),
+            Ok(Ended::Done) => {}
+            // The release itself may have found out, and then it tells.
+            Err(_) => client.callers[a].holds.push(held),
+        }
+        self.follow(c, rules);
+        let holds = &mut self.clients[c].callers[a].holds;
+        if holds.last().is_some_and(|last| last.tag == held.tag) {
+            let told = holds.pop().is_some_and(|held| held.lost);
+            if !told {
+                self.broken = Some("a release failed, and no loss was told");
+            }
         }
     }
 
@@ -280,11 +290,10 @@ impl State {
                 client.wire.pushes.push_back(push);
             }
         }
-        let mut reply = Reply { now, body };
         if let Some(wrong) = rules.wrong {
-            wrong.after(&mut self.record, &op, &mut reply);
+            wrong.after(&mut self.record, now);
         }
-        Ok(reply)
+        Ok(Reply { now, body })
     }
 
     fn cut(&mut self, c: usize, noticed: bool, rules: &Rules<'_>) {
@@ -405,8 +414,7 @@ impl State {
 
     fn lost(&mut self, c: usize, tag: u32, _reason: LossReason, rules: &Rules<'_>) {
         rules.cover.met(Case::Lost);
-        let mut holds =
-            self.clients[c].callers.iter_mut().flat_map(|caller| &mut caller.holds);
+        let mut holds = self.clients[c].callers.iter_mut().flat_map(|caller| &mut caller.holds);
         match holds.find(|held| held.tag == tag) {
             Some(held) if !held.lost => held.lost = true,
             Some(_) => self.broken = Some("a loss was told twice"),
@@ -430,11 +438,13 @@ impl State {
                     }
                     match valid {
                         Some((oc, oa, other))
-                            if (oc, oa) != (c, a) && !(other.explicit && held.explicit) =>
+                            if (oc, oa) != (c, a)
+                                && !(other.explicit && held.explicit)
+                                && !self.wiped =>
                         {
                             self.broken = Some("two holders at once");
                         }
-                        Some((.., other)) if other.token != held.token => {
+                        Some((.., other)) if other.token != held.token && !self.wiped => {
                             self.broken = Some("one owner's holds have two tokens");
                         }
                         _ => valid = Some((c, a, *held)),

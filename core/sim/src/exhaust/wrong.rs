@@ -1,10 +1,10 @@
-//! Stores that are wrong on purpose, to show that the checks find something.
+//! Stores and engines that are wrong on purpose, to show that the checks find something.
 
-use fencelock_engine::reply::{Body, Reply, Standing};
+use fencelock_engine::plant::{self, Bug};
 use fencelock_engine::request::Op;
 use fencelock_engine::store::Record;
 
-/// What a store does wrong.
+/// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wrong {
     /// A release ends whatever hold there is, whoever made it.
@@ -17,20 +17,30 @@ pub enum Wrong {
     IgnoreLateness,
     /// Each tenure begins at the same token.
     RepeatTokens,
-    /// A renewal revives a hold that has been given to somebody else.
-    ReviveHolds,
+    /// A claim ends at the store before its client believes so.
+    ShortClaims,
+    /// A bug planted in the engine or in the store's rules.
+    Planted(Bug),
 }
 
 impl Wrong {
-    /// All of them.
-    pub const ALL: [Wrong; 6] = [
+    /// The wrong stores.
+    pub const STORES: [Wrong; 6] = [
         Wrong::ReleaseAnybody,
         Wrong::KeepWaiters,
         Wrong::EndlessClaims,
         Wrong::IgnoreLateness,
         Wrong::RepeatTokens,
-        Wrong::ReviveHolds,
+        Wrong::ShortClaims,
     ];
+
+    /// Plants it in this thread, if it is a bug of the engine's; otherwise none is left there.
+    pub(super) fn plant(wrong: Option<Wrong>) {
+        plant::plant(match wrong {
+            Some(Wrong::Planted(bug)) => Some(bug),
+            _ => None,
+        });
+    }
 
     /// What it does before the request is executed.
     pub(super) fn before(self, record: &mut Record, now: u64, op: &mut Op) {
@@ -40,10 +50,10 @@ impl Wrong {
                     release.hold = hold.hold;
                 }
             }
-            (Wrong::KeepWaiters, Op::Release(release)) => {
-                if record.waiters.iter().any(|waiter| waiter.hold == release.hold) {
-                    release.hold.0 ^= 1 << 64;
-                }
+            (Wrong::KeepWaiters, Op::Release(release))
+                if record.waiters.iter().any(|waiter| waiter.hold == release.hold) =>
+            {
+                release.hold.0 ^= 1 << 64;
             }
             (Wrong::IgnoreLateness, Op::Acquire(ask)) => ask.not_after = now,
             (Wrong::RepeatTokens, _) if record.holds.is_empty() && record.token > 0 => {
@@ -53,26 +63,17 @@ impl Wrong {
         }
     }
 
-    /// What it does afterwards, and what it makes of the answer.
-    pub(super) fn after(self, record: &mut Record, op: &Op, reply: &mut Reply) {
-        if self == Wrong::EndlessClaims {
-            for hold in record.holds.iter_mut().filter(|hold| hold.claim) {
-                (hold.deadline, hold.lease) = (u64::MAX / 2, u64::MAX / 2);
-            }
-        }
-        if let (Wrong::ReviveHolds, Op::Beat(beats), Body::Beat(states)) =
-            (self, op, &mut reply.body)
-        {
-            for (beat, state) in beats.iter().zip(states) {
-                if let Ok(state) = state
-                    && beat.used > 0
-                    && state.standing != Standing::Granted
-                {
-                    state.standing = Standing::Granted;
-                    state.token = beat.used;
-                    state.end = beat.used;
-                    state.lease = beat.lease;
-                }
+    /// What it does afterwards.
+    pub(super) fn after(self, record: &mut Record, now: u64) {
+        let span = match self {
+            Wrong::EndlessClaims => u64::MAX / 4,
+            Wrong::ShortClaims => 100_000,
+            _ => return,
+        };
+        for hold in record.holds.iter_mut().filter(|hold| hold.claim) {
+            (hold.deadline, hold.lease) = (hold.deadline.min(now + span), span);
+            if self == Wrong::EndlessClaims {
+                hold.deadline = now + span;
             }
         }
     }

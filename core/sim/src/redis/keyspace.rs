@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 
 use fencelock_engine::redis::Value;
 
+/// Fields and values of a hash.
+pub type Hash = BTreeMap<Vec<u8>, Vec<u8>>;
+
 /// A value at a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stored {
     /// A hash.
-    Hash(BTreeMap<Vec<u8>, Vec<u8>>),
+    Hash(Hash),
     /// A string, such as another library's lock.
     String(Vec<u8>),
 }
@@ -98,11 +101,7 @@ impl Keyspace {
         self.slots.get_mut(key)
     }
 
-    fn hash(
-        &mut self,
-        key: &[u8],
-        now_ms: u64,
-    ) -> Result<Option<&mut BTreeMap<Vec<u8>, Vec<u8>>>, Value> {
+    fn hash(&mut self, key: &[u8], now_ms: u64) -> Result<Option<&mut Hash>, Value> {
         match self.live(key, now_ms) {
             None => Ok(None),
             Some(Slot { stored: Stored::Hash(hash), .. }) => Ok(Some(hash)),
@@ -154,7 +153,7 @@ impl Keyspace {
             ("HLEN", [key]) => count(self.hash(key, now_ms)?.map_or(0, |hash| hash.len())),
             ("HSET", [key, pairs @ ..]) if !pairs.is_empty() && pairs.len().is_multiple_of(2) => {
                 if self.hash(key, now_ms)?.is_none() {
-                    self.put(key, Stored::Hash(BTreeMap::new()));
+                    self.put(key, Stored::Hash(Hash::new()));
                 }
                 let mut added = 0;
                 if let Some(hash) = self.hash(key, now_ms)? {

@@ -4,5 +4,5 @@ mod keyspace;
 mod lua;
 mod model;
 
-pub use keyspace::{Keyspace, Stored};
-pub use model::ModelRedis;
+pub use keyspace::{Hash, Keyspace, Stored};
+pub use model::{ModelRedis, Published};

@@ -9,6 +9,9 @@ use mlua::{Function, Lua, MultiValue, Table, Value as LuaValue};
 use crate::redis::keyspace::{Keyspace, Stored, traits};
 use crate::redis::lua::{environment, from_lua, to_lua, words};
 
+/// Messages that somebody listens to: channel and payload.
+pub type Published = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// One modelled Redis server.
 ///
 /// Time comes with each command; nothing runs by itself. Every script of this version is loaded
@@ -46,7 +49,7 @@ struct Run<'a> {
     /// A script that has written is not refused any more.
     written: bool,
     subscribers: &'a dyn Fn(&[u8]) -> bool,
-    published: Vec<(Vec<u8>, Vec<u8>)>,
+    published: Published,
     /// The keys that a script declared; `None` outside of scripts.
     declared: Option<&'a [Vec<u8>]>,
 }
@@ -68,13 +71,13 @@ impl Run<'_> {
                 "OOM command not allowed when used memory > 'maxmemory'.".to_owned(),
             );
         }
-        if let (Some(declared), Some(key)) = (self.declared, command.get(1)) {
-            if !declared.contains(key) {
-                return Value::Error(format!(
-                    "ERR Script attempted to access a non declared key {:?}",
-                    String::from_utf8_lossy(key)
-                ));
-            }
+        if let (Some(declared), Some(key)) = (self.declared, command.get(1))
+            && !declared.contains(key)
+        {
+            return Value::Error(format!(
+                "ERR Script attempted to access a non declared key {:?}",
+                String::from_utf8_lossy(key)
+            ));
         }
         self.written |= traits.write;
         self.keyspace.execute(self.now, command)
@@ -132,6 +135,22 @@ impl ModelRedis {
         self.loaded.insert(script.sha, true);
     }
 
+    /// Puts `to` for `from` in every script that has it: a planted bug.
+    ///
+    /// # Panics
+    /// When no script has it, or what comes out does not compile.
+    pub fn patch(&mut self, from: &str, to: &str) {
+        let scripts = Codec::scripts().iter().filter(|script| script.text.contains(from));
+        let mut patched = 0;
+        for script in scripts {
+            let chunk = self.lua.load(script.text.replace(from, to)).set_name("@user_script");
+            let function = chunk.into_function().expect("the patched script compiles");
+            self.compiled.insert(script.sha, function);
+            patched += 1;
+        }
+        assert!(patched > 0, "no script has {from:?}: mend the planted bug");
+    }
+
     /// Executes `command` at the time `now`, in microseconds. `subscribers` says whether somebody
     /// listens on a channel. Gives the reply, and the messages that somebody listens to.
     pub fn run(
@@ -139,7 +158,7 @@ impl ModelRedis {
         now: u64,
         command: &Command,
         subscribers: &dyn Fn(&[u8]) -> bool,
-    ) -> (Value, Vec<(Vec<u8>, Vec<u8>)>) {
+    ) -> (Value, Published) {
         let mut run = Run {
             now,
             keyspace: &mut self.keyspace,

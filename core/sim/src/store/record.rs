@@ -1,5 +1,6 @@
 //! The rules in Rust over a map of records, as the memory and SQLite stores run them.
 
+use fencelock_engine::plant::{self, Bug};
 use fencelock_engine::reply::{Body, Failure, Refusal, RefusalKind, Reply};
 use fencelock_engine::request::Op;
 use fencelock_engine::store::{Caller, Record};
@@ -33,7 +34,9 @@ impl RecordStore {
         match (self.refusing, op) {
             (None, _) | (Some(_), Op::Inspect(_) | Op::List { .. } | Op::Time) => false,
             (Some(Refusing::ReadOnly), _) => true,
-            (Some(Refusing::MemoryFull), op) => matches!(op, Op::Acquire(_)),
+            (Some(Refusing::MemoryFull), op) => {
+                matches!(op, Op::Acquire(_)) || plant::on(Bug::FullMemoryStopsRenewals)
+            }
         }
     }
 }

@@ -18,9 +18,13 @@ pub struct RedisStore {
 }
 
 impl RedisStore {
-    /// The server, to plant bugs in.
-    pub fn server_mut(&mut self) -> &mut ModelRedis {
-        &mut self.server
+    /// A store whose scripts have a bug.
+    pub fn patched(patches: &[(&str, &str)]) -> RedisStore {
+        let mut store = RedisStore::default();
+        for (from, to) in patches {
+            store.server.patch(from, to);
+        }
+        store
     }
 }
 
@@ -53,16 +57,14 @@ impl Store for RedisStore {
         let command = self.codecs[incarnation].encode(op);
         self.server.set_publish_denied(reach.muted);
         let codecs = &self.codecs;
-        let owner_of =
-            |channel: &[u8]| codecs.iter().position(|codec| codec.channel() == channel);
-        let listens =
-            |channel: &[u8]| owner_of(channel).is_some_and(|inc| reach.listening[inc]);
+        let owner_of = |channel: &[u8]| codecs.iter().position(|codec| codec.channel() == channel);
+        let listens = |channel: &[u8]| owner_of(channel).is_some_and(|inc| reach.listening[inc]);
         let (value, published) = self.server.run(now, &command, &listens);
         for (channel, payload) in published {
-            if let Some(inc) = owner_of(&channel) {
-                if let Some(push) = codecs[inc].decode_push(&payload) {
-                    reach.sent.push((inc, push));
-                }
+            if let Some(inc) = owner_of(&channel)
+                && let Some(push) = codecs[inc].decode_push(&payload)
+            {
+                reach.sent.push((inc, push));
             }
         }
         if matches!(&value, Value::Error(text) if text.starts_with("NOSCRIPT")) {
@@ -82,10 +84,10 @@ impl Store for RedisStore {
     fn evict(&mut self, lock: &Name) {
         // The lock's hash is the key that its inspection reads first.
         let command = self.codecs[0].encode(&Op::Inspect(lock.clone()));
-        if let fencelock_engine::redis::Command::Script { keys, .. } = command {
-            if let Some(key) = keys.first() {
-                self.server.evict(key);
-            }
+        if let fencelock_engine::redis::Command::Script { keys, .. } = command
+            && let Some(key) = keys.first()
+        {
+            self.server.evict(key);
         }
     }
 

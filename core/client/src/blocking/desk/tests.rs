@@ -2,7 +2,8 @@ use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::thread;
 use std::time::Duration;
 
-use super::*;
+use crate::blocking::desk::{Desk, LOOKS, Sat, Seat, Seen, Watch};
+use crate::sync::{Arc, Ordering};
 
 fn seat() -> Arc<Seat> {
     Seat::new(thread::current())

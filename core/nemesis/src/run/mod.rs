@@ -1,0 +1,149 @@
+//! Runs that mix faults by a seed.
+
+mod crew;
+mod fault;
+mod linear;
+mod store;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use std::{fmt, io, thread};
+
+use tempfile::TempDir;
+
+use crate::check::{self, Found};
+use crate::dice::Dice;
+use crate::history::{History, LIMIT};
+
+use crew::Crew;
+use fault::Faults;
+use linear::Windows;
+use store::Store;
+
+/// Which store a run is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A Redis server, with proxies before it.
+    Redis,
+    /// A SQLite file.
+    Sqlite,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Redis => "redis",
+            Kind::Sqlite => "sqlite",
+        })
+    }
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Which faults, when, and what the actors do. Processes are not told when to run, so that the
+    /// same seed gives the same plan but not the same history.
+    pub seed: u64,
+    /// How long faults go on.
+    pub span: Duration,
+    /// On which store.
+    pub kind: Kind,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// What the history has in it.
+    pub found: Found,
+    /// How often each fault was done.
+    pub faults: BTreeMap<&'static str, usize>,
+    /// Windows of tries that are linearizable.
+    pub windows: usize,
+    /// Their operations.
+    pub operations: usize,
+    /// Windows in which the store forgot, so that they show nothing.
+    pub spoiled: usize,
+    /// The promises that were broken.
+    pub broken: Vec<String>,
+    /// Where the history is, if any was broken.
+    pub history: Option<PathBuf>,
+}
+
+impl Outcome {
+    /// Adds another run's.
+    pub fn add(&mut self, other: Outcome) {
+        let (found, more) = (&mut self.found, other.found);
+        found.asked += more.asked;
+        found.grants += more.grants;
+        found.lost += more.lost;
+        found.killed += more.killed;
+        found.abandoned += more.abandoned;
+        found.excused += more.excused;
+        found.refused_writes += more.refused_writes;
+        found.latest_word = found.latest_word.max(more.latest_word);
+        for (fault, count) in other.faults {
+            *self.faults.entry(fault).or_default() += count;
+        }
+        self.windows += other.windows;
+        self.operations += other.operations;
+        self.spoiled += other.spoiled;
+        self.broken.extend(other.broken);
+        self.history = self.history.take().or(other.history);
+    }
+}
+
+/// Does a run.
+///
+/// # Errors
+/// When what it needs cannot be started; a broken promise is in the outcome.
+pub fn run(plan: Plan) -> io::Result<Outcome> {
+    let folder = TempDir::with_prefix("nemesis-")?;
+    let history = History::default();
+    let mut dice = Dice::new(plan.seed);
+    let mut store = Store::start(plan.kind, folder.path(), &history)?;
+    let mut crew = Crew::start(&history, folder.path(), &mut store)?;
+    let mut faults = Faults::new();
+    let mut windows = Windows::default();
+    let end = Instant::now() + plan.span;
+    while Instant::now() < end {
+        faults.turn(&mut dice, &mut store, &mut crew)?;
+        crew.turn(&mut dice, true)?;
+        windows.turn(&history, &mut crew, true);
+        thread::sleep(Duration::from_millis(1));
+    }
+    faults.mend(&mut store, &mut crew)?;
+    history.note("quiet", "all", &[]);
+    let mut broken = Vec::new();
+    let end = Instant::now() + LIMIT;
+    while !(crew.is_idle() && windows.is_over()) {
+        crew.turn(&mut dice, false)?;
+        windows.turn(&history, &mut crew, false);
+        thread::sleep(Duration::from_millis(1));
+        if Instant::now() > end {
+            broken.push(format!("liveness: 30 s after the last fault: {}", crew.unfinished()));
+            break;
+        }
+    }
+    if broken.is_empty() {
+        broken.extend(store.residue(&crew.living()));
+    }
+    // What they still have to say, they have said.
+    crew.dismiss();
+    let records = history.since(0);
+    let (linear, wrong) = windows.judge(&records);
+    broken.extend(wrong);
+    let mut outcome = Outcome { faults: faults.counts, ..linear };
+    match check::all(&records) {
+        Ok(found) => outcome.found = found,
+        Err(more) => broken.extend(more.0),
+    }
+    if !broken.is_empty() {
+        let name = format!("nemesis-{}-{}-{}.history", plan.kind, plan.seed, std::process::id());
+        let path = std::env::temp_dir().join(name);
+        history.save(&path)?;
+        outcome.history = Some(path);
+    }
+    outcome.broken = broken;
+    Ok(outcome)
+}

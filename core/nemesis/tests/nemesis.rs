@@ -1,0 +1,38 @@
+//! A small dose of mixed faults on each store.
+#![cfg(target_os = "linux")]
+
+use std::time::Duration;
+
+use fencelock_nemesis::run::{Kind, Plan, run};
+use fencelock_testkit::skip_servers;
+
+fn dose(kind: Kind) {
+    let plan = Plan { seed: 1, span: Duration::from_secs(20), kind };
+    let outcome = run(plan).unwrap();
+    assert!(
+        outcome.broken.is_empty(),
+        "{:#?}\nthe history is in {:?}",
+        outcome.broken,
+        outcome.history
+    );
+    // A run that met nothing shows nothing.
+    let found = &outcome.found;
+    assert!(found.grants > 100, "{found:?}");
+    assert!(found.lost > 0 && found.killed + found.abandoned > 0, "{found:?}");
+    assert!(outcome.windows > 10, "{outcome:?}");
+    assert!(outcome.faults.len() > 2, "{:?}", outcome.faults);
+}
+
+#[test]
+fn mixed_faults_on_sqlite() {
+    dose(Kind::Sqlite);
+}
+
+mod redis {
+    #[test]
+    fn mixed_faults() {
+        if !super::skip_servers() {
+            super::dose(super::Kind::Redis);
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Blocking callers, the standby thread, and a store that answers when it is driven.
+//!
+//! The steps are those of the client's `blocking::driver`, with parking where that waits for
+//! sockets.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+
+use fencelock_engine::{Outcome, Time};
+use loom::sync::atomic::{AtomicBool, AtomicUsize};
+use loom::thread::{self, JoinHandle};
+
+use crate::cell::Cell;
+use crate::desk::{Desk, Sat, Seat, Seen, Watch};
+use crate::sync::{Arc, Mutex, Thread, park};
+use crate::unpark::waker;
+
+/// Blocking callers, the standby thread, and a store that answers when it is driven.
+pub struct Room {
+    desk: Desk,
+    /// Sent and not answered; each needs so many more turns of whoever drives.
+    sent: Mutex<VecDeque<(Cell, u8)>>,
+    /// How many drive.
+    driving: AtomicUsize,
+    /// The standby thread was asked to give up the role.
+    yielding: AtomicBool,
+    standby: Mutex<Option<Thread>>,
+    closed: AtomicBool,
+}
+
+impl Room {
+    /// A room without callers.
+    pub fn new() -> Room {
+        Room {
+            desk: Desk::new(),
+            sent: Mutex::default(),
+            driving: AtomicUsize::new(0),
+            yielding: AtomicBool::new(false),
+            standby: Mutex::default(),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// One blocking call, from its request to its answer, after `turns` of whoever drives.
+    pub fn call(&self, turns: u8) {
+        let cell = Cell::default();
+        if self.desk.take() {
+            self.send(&cell, turns);
+            return self.drive(&cell);
+        }
+        self.send(&cell, turns);
+        let waker = waker();
+        if cell.is_ready()
+            && let Poll::Ready(ended) = cell.poll_outcome(&waker)
+        {
+            return answered(&ended);
+        }
+        let seat = Seat::new(Thread::current());
+        match self.desk.sit(&seat) {
+            Sat::Drive => return self.drive(&cell),
+            Sat::Ask => {
+                self.yielding.store(true, Ordering::SeqCst);
+                self.wake_standby();
+            }
+            Sat::Park => {}
+        }
+        loop {
+            if let Poll::Ready(ended) = cell.poll_outcome(&waker) {
+                self.desk.rise(&seat);
+                return answered(&ended);
+            }
+            if seat.is_offered() {
+                return self.drive(&cell);
+            }
+            park();
+        }
+    }
+
+    /// What a dropped guard does: drives for a turn, if nobody else does.
+    pub fn send_off(&self) {
+        if self.desk.take() {
+            self.enter();
+            self.turn();
+            self.exit();
+        }
+    }
+
+    /// The role must be free now, and nothing unanswered.
+    pub fn assert_at_rest(&self) {
+        assert!(self.desk.take(), "the role was lost");
+        assert!(self.sent.lock().is_empty(), "a request was forgotten");
+    }
+
+    fn send(&self, cell: &Cell, turns: u8) {
+        self.sent.lock().push_back((cell.clone(), turns));
+        // The socket tells whoever waits on it.
+        self.wake_standby();
+    }
+
+    fn wake_standby(&self) {
+        let standby = self.standby.lock().clone();
+        if let Some(standby) = standby {
+            standby.unpark();
+        }
+    }
+
+    fn drive(&self, cell: &Cell) {
+        self.enter();
+        let waker = waker();
+        loop {
+            if let Poll::Ready(ended) = cell.poll_outcome(&waker) {
+                answered(&ended);
+                return self.exit();
+            }
+            self.turn();
+        }
+    }
+
+    /// The store answers what is due.
+    fn turn(&self) {
+        let due: Vec<Cell> = {
+            let mut sent = self.sent.lock();
+            let mut due = Vec::new();
+            for (cell, turns) in std::mem::take(&mut *sent) {
+                match turns {
+                    0 => due.push(cell),
+                    turns => sent.push_back((cell, turns - 1)),
+                }
+            }
+            due
+        };
+        for cell in due {
+            assert!(cell.complete(Outcome::Released, Time::ZERO).is_none());
+        }
+    }
+
+    fn enter(&self) {
+        assert_eq!(self.driving.fetch_add(1, Ordering::SeqCst), 0, "two drive at once");
+    }
+
+    fn exit(&self) {
+        self.driving.fetch_sub(1, Ordering::SeqCst);
+        self.desk.leave();
+    }
+
+    /// Starts the standby thread. It makes itself known before any call, as the client does that
+    /// starts it.
+    pub fn start_standby(this: &Arc<Room>) -> JoinHandle<()> {
+        let mine = this.clone();
+        let standby = thread::spawn(move || mine.stand_by());
+        while this.standby.lock().is_none() {
+            thread::yield_now();
+        }
+        standby
+    }
+
+    /// Ends the standby thread.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.wake_standby();
+    }
+
+    fn stand_by(&self) {
+        self.desk.set_standby(Thread::current());
+        *self.standby.lock() = Some(Thread::current());
+        let mut seen = Seen::default();
+        while !self.closed.load(Ordering::SeqCst) {
+            match self.desk.watch(&mut seen) {
+                Watch::Drive => {
+                    self.enter();
+                    while !self.closed.load(Ordering::SeqCst) {
+                        if self.yielding.swap(false, Ordering::SeqCst) {
+                            break;
+                        }
+                        if self.sent.lock().is_empty() {
+                            park();
+                        } else {
+                            self.turn();
+                        }
+                    }
+                    self.exit();
+                }
+                Watch::Look => thread::yield_now(),
+                Watch::Sleep => park(),
+            }
+        }
+    }
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room::new()
+    }
+}
+
+fn answered(ended: &(Outcome, Time)) {
+    assert_eq!(ended.0, Outcome::Released);
+}
+
+/// Callers of one room, each with so many turns to wait, all at once; with a standby thread or not.
+pub fn callers(turns: &[u8], standby: bool) {
+    let room = Arc::new(Room::new());
+    let standby = standby.then(|| Room::start_standby(&room));
+    let (first, others) = turns.split_first().expect("somebody calls");
+    let threads: Vec<_> = others
+        .iter()
+        .map(|&turns| {
+            let room = room.clone();
+            thread::spawn(move || room.call(turns))
+        })
+        .collect();
+    room.call(*first);
+    for thread in threads {
+        thread.join().expect("a caller panicked");
+    }
+    if let Some(standby) = standby {
+        room.close();
+        standby.join().expect("the standby thread panicked");
+    }
+    room.assert_at_rest();
+}
+
+/// As [`callers`] for two, but the one that drives keeps the role for itself: a fault that must be
+/// found.
+pub fn callers_one_of_whom_keeps_the_role() {
+    let room = Arc::new(Room::new());
+    let other = {
+        let room = room.clone();
+        thread::spawn(move || room.call(0))
+    };
+    if room.desk.take() {
+        room.turn();
+    }
+    other.join().expect("a caller panicked");
+}
+
+/// A caller beside a thread that drops a guard.
+pub fn caller_and_drop(standby: bool) {
+    let room = Arc::new(Room::new());
+    let standby = standby.then(|| Room::start_standby(&room));
+    let other = {
+        let room = room.clone();
+        thread::spawn(move || room.send_off())
+    };
+    room.call(1);
+    other.join().expect("the dropping thread panicked");
+    if let Some(standby) = standby {
+        room.close();
+        standby.join().expect("the standby thread panicked");
+    }
+    room.assert_at_rest();
+}
