@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034
-about="simulator: its own tests, and a small dose of runs"
+about="simulator: its own tests, and a small dose of runs, the planted bugs"
 
 needs() { needs_nextest; }
 
@@ -8,5 +8,6 @@ run() {
     nextest --cargo-profile release -p fencelock-sim -E "not binary(differential)" \
         --no-tests pass || status=$?
     step "simulator, quick run" scripts/sim quick || status=$?
+    step "simulator, planted bugs" scripts/sim planted || status=$?
     return "$status"
 }

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 /// How long anything that is awaited may take on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(30);
 
+/// A pause of all threads that is worth a note.
+const STALL: u64 = 300_000_000;
+
 /// Who writes what is done to the actors and to the store.
 pub(crate) const NEMESIS: &str = "nemesis";
 
@@ -78,6 +81,24 @@ struct Inner {
 }
 
 impl History {
+    /// A history that also notes when nothing ran for a while, as when the whole machine is paused.
+    pub fn watched() -> History {
+        let history = History::default();
+        let inner = Arc::downgrade(&history.0);
+        std::thread::spawn(move || {
+            let mut last = crate::boot();
+            while let Some(inner) = inner.upgrade() {
+                let now = crate::boot();
+                if now - last > STALL {
+                    History(inner).note("stalled", "machine", &[("from", &last), ("to", &now)]);
+                }
+                last = now;
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        history
+    }
+
     /// Adds a record.
     pub fn push(&self, record: Record) {
         self.0.records.lock().unwrap_or_else(PoisonError::into_inner).push(record);

@@ -11,32 +11,45 @@ fn two_callers() {
 
 #[test]
 fn two_callers_one_slower() {
-    explore(None, || callers(&[0, 1], false));
+    explore(Some(4), || callers(&[0, 1], false));
 }
 
 #[test]
 fn three_callers() {
-    explore(Some(3), || callers(&[0, 1, 0], false));
+    explore(Some(2), || callers(&[0, 1, 0], false));
 }
 
 #[test]
 fn a_caller_and_the_standby_thread() {
-    explore(Some(3), || callers(&[0], true));
+    explore(Some(2), || callers(&[0], true));
 }
 
 #[test]
 fn two_callers_and_the_standby_thread() {
-    explore(Some(2), || callers(&[0, 0], true));
+    explore(Some(1), || callers(&[0, 0], true));
 }
 
 #[test]
 fn a_caller_beside_a_dropped_guard() {
     explore(None, || caller_and_drop(false));
-    explore(Some(2), || caller_and_drop(true));
+    explore(Some(1), || caller_and_drop(true));
 }
 
+/// In a process of its own: loom's word that all threads wait for ever may end it.
 #[test]
-#[should_panic(expected = "deadlock")]
 fn a_role_that_is_kept_is_found() {
-    explore(None, callers_one_of_whom_keeps_the_role);
+    const CHILD: &str = "FENCELOCK_SHELL_CHECK_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        explore(None, callers_one_of_whom_keeps_the_role);
+        return;
+    }
+    let program = std::env::current_exe().expect("this program");
+    let child = std::process::Command::new(program)
+        .args(["--exact", "a_role_that_is_kept_is_found", "--nocapture"])
+        .env(CHILD, "1")
+        .env("RUST_BACKTRACE", "0")
+        .output()
+        .expect("this program again");
+    let told = String::from_utf8_lossy(&child.stderr);
+    assert!(!child.status.success() && told.contains("deadlock"), "not found: {told}");
 }

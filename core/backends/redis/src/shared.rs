@@ -225,7 +225,9 @@ impl Shared {
     }
 
     /// Writes from the caller's own thread as far as the socket takes it, and leaves the rest to
-    /// the pump. A thread that finds another one writing leaves its bytes to that.
+    /// the pump. A thread that finds another one writing leaves its bytes to that. While answers
+    /// are awaited, tasks on the pump's own thread leave the writing to it: it runs after those
+    /// that are ready, and sends what they all asked in one go.
     pub(crate) fn flush(&self) {
         let mut state = self.state();
         if !state.refused.is_empty() {
@@ -243,7 +245,7 @@ impl Shared {
         if state.out.is_empty() {
             return;
         }
-        if matches!(link.writer(), Writer::Pump) {
+        if matches!(link.writer(), Writer::Pump) || (state.awaits_answers() && shares_thread()) {
             state.set_turn(Turn::Pump);
             drop(state);
             self.call_pump();
@@ -400,7 +402,19 @@ impl Shared {
     }
 }
 
+/// Whether this is a task of a single-threaded runtime, where the pump runs next anyway.
+fn shares_thread() -> bool {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    Handle::try_current()
+        .is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::CurrentThread)
+}
+
 impl State {
+    /// Whether requests have left that are not answered yet.
+    fn awaits_answers(&self) -> bool {
+        self.in_flight.front().is_some_and(|pending| pending.start < self.left)
+    }
+
     fn push(&mut self, what: Awaited, encode: impl FnOnce(&mut Vec<u8>)) {
         let before = self.out.len();
         encode(&mut self.out);

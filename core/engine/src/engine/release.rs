@@ -48,7 +48,9 @@ impl<C: Clone> Engine<C> {
         let key = seat?;
         let Some(seat) = self.seats.get_mut(key) else { return Err(not_held()) };
         if let Some(tenant) = &mut seat.tenant {
-            tenant.holds.retain(|other| *other != hold);
+            if let Some(at) = tenant.holds.iter().rposition(|other| *other == hold) {
+                tenant.holds.remove(at);
+            }
             if !tenant.holds.is_empty() {
                 self.update_end(now, key);
                 return Ok(Ended::Done);

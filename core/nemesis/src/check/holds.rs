@@ -86,6 +86,8 @@ pub(crate) struct Story {
     pub back: Option<u64>,
     /// When each actor was stopped.
     pub stopped: BTreeMap<String, Vec<Span>>,
+    /// When nothing ran.
+    pub stalled: Vec<Span>,
     pub killed: BTreeMap<String, u64>,
     /// Clients that were closed.
     pub closed: Vec<(Arc<str>, String)>,
@@ -147,6 +149,10 @@ impl Story {
     }
 
     fn fault(&mut self, record: &Record) {
+        if record.is("stalled") {
+            self.stalled.push(Span { from: record.number("from"), to: record.number("to") });
+            return;
+        }
         self.faults = true;
         let to = record.at;
         let open = Span { from: to, to: u64::MAX };

@@ -146,7 +146,8 @@ pub(crate) fn told(story: &Story, found: &mut Found, broken: &mut Vec<String>) {
             _ => continue,
         };
         // Its process did not run for a part of the time.
-        let mut stopped = story.stopped.get(&*hold.who).into_iter().flatten();
+        let stopped = story.stopped.get(&*hold.who).into_iter().flatten();
+        let mut stopped = stopped.chain(&story.stalled);
         if stopped.any(|it| it.from <= end && it.to >= hold.until) {
             continue;
         }

@@ -99,6 +99,7 @@ fn a_loss_that_is_never_told_is_found() {
     );
     finds("told in time", &text);
     judged(&text.replace("3000000000", "1000000000")).unwrap();
+    judged(&format!("{text}\n- 2999999999 stalled machine from=50 to=2999999999")).unwrap();
 }
 
 #[test]

@@ -99,7 +99,7 @@ impl Outcome {
 /// When what it needs cannot be started; a broken promise is in the outcome.
 pub fn run(plan: Plan) -> io::Result<Outcome> {
     let folder = TempDir::with_prefix("nemesis-")?;
-    let history = History::default();
+    let history = History::watched();
     let mut dice = Dice::new(plan.seed);
     let mut store = Store::start(plan.kind, folder.path(), &history)?;
     let mut crew = Crew::start(&history, folder.path(), &mut store)?;

@@ -1,7 +1,7 @@
 //! Promise 2: tokens rise, whatever the store forgets.
 
 use fencelock_nemesis::{Actor, check};
-use fencelock_testkit::RedisServer;
+use fencelock_testkit::{RedisServer, eventually};
 
 use crate::world::{LOCK, QUICK, World, nothing_left, on_redis, queued};
 
@@ -80,7 +80,7 @@ fn forgotten(world: &mut World, forget: Forget) {
     let mut waiting: Vec<usize> = (1..5).collect();
     let mut tokens = Vec::new();
     while !waiting.is_empty() {
-        let granted = fencelock_testkit::eventually("a grant", || {
+        let granted = eventually("a grant", || {
             waiting.iter().copied().find(|index| actors[*index].said("granted", "waits").is_some())
         });
         waiting.retain(|index| *index != granted);
@@ -92,6 +92,11 @@ fn forgotten(world: &mut World, forget: Forget) {
     }
     tokens.into_iter().for_each(&mut rises);
     nothing_left(&watcher, LOCK);
+    for actor in &actors[1..] {
+        eventually("the end of a hold", || {
+            ["released", "unreleased", "lost"].iter().find_map(|end| actor.said(end, "waits"))
+        });
+    }
     let found = check::all(&world.history.since(0)).unwrap();
     assert_eq!(found.grants, 8);
 }

@@ -129,9 +129,11 @@ fn waiting(world: &mut World, fault: Fault) {
     // Heard of since the cut, and so listening: otherwise it is passed over, though it keeps its
     // place.
     let cut = Instant::now();
-    shows(&watcher, "one waiter", |info| {
+    eventually("one waiter", || {
+        let passed = cut.elapsed();
+        let info = watcher.inspect(LOCK).unwrap()?;
         assert!(info.waiters.len() <= 1, "{:?}", info.waiters);
-        info.waiters.first().filter(|it| it.heard_ago < cut.elapsed()).map(drop)
+        info.waiters.first().filter(|it| it.heard_ago < passed).map(drop)
     });
     second.tell(&format!("acquire waits c {LOCK}"));
     shows(&watcher, "two waiters", |info| (info.waiters.len() == 2).then_some(()));

@@ -69,7 +69,7 @@ impl World {
     pub fn sqlite() -> World {
         World {
             server: None,
-            history: History::default(),
+            history: History::watched(),
             memory: false,
             folder: tempfile::tempdir().unwrap(),
             names: AtomicU32::new(0),

@@ -109,7 +109,11 @@ impl Scope {
                 ..Scope::of("local queue", &[&[ONCE, ONCE], &[ONCE]], Budget { cancels: 1, ..NONE })
             },
             Scope::of("try", &[&[ONCE], &[&[Try, Unlock]]], Budget { cuts: 1, ..NONE }),
-            Scope::of("owner", &[&[&[Own, Unlock]], &[&[Own, Unlock]]], Budget { cuts: 1, ..NONE }),
+            Scope::of(
+                "owner",
+                &[&[&[Own, Unlock]], &[&[Own, Unlock]]],
+                Budget { cuts: 1, cancels: 1, ..NONE },
+            ),
         ]
     }
 
