@@ -17,6 +17,9 @@ use crate::fault::{Fault, is_busy};
 use crate::options::{Options, Synchronous};
 use crate::schema;
 
+/// How often a busy database is tried at the least, however long that takes.
+const ATTEMPTS: u32 = 16;
+
 /// How long the first and the longest pause are between two looks at a locked file. Shorter than
 /// SQLite's own, which cost a hand-over milliseconds.
 const NAP: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(5));
@@ -283,7 +286,9 @@ impl Store {
     ) -> Result<T, Fault> {
         let since = Instant::now();
         let mut nap = NAP.0;
+        let mut attempts = 0;
         loop {
+            attempts += 1;
             match attempt(&self.conn) {
                 Err(error) if is_busy(&error) => {}
                 result => return Ok(result?),
@@ -291,7 +296,8 @@ impl Store {
             if stop.load(Ordering::Acquire) {
                 return Err(Fault::Closing);
             }
-            if since.elapsed() >= self.patience {
+            // A machine that stood still has waited for nothing yet.
+            if since.elapsed() >= self.patience && attempts >= ATTEMPTS {
                 return Err(Fault::Busy(culprit::name_writer(&self.path)));
             }
             // Not in step with the others who wait.

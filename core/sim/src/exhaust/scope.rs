@@ -97,6 +97,7 @@ impl Scope {
             Scope::of("lost reply", PAIR, Budget { cuts: 1, shorts: 1, ..NONE }),
             Scope::of("expiry", PAIR, Budget { shorts: 1, longs: 1, ..NONE }),
             Scope::of("re-entry", &[&[NESTED], &[ONCE]], Budget { cuts: 1, ..NONE }),
+            Scope::of("re-entry, paused", &[&[NESTED], &[ONCE]], Budget { longs: 1, ..NONE }),
             Scope::of("cancel", PAIR, Budget { cuts: 1, cancels: 1, ..NONE }),
             Scope::of(
                 "explicit lease",
