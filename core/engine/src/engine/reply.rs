@@ -48,7 +48,7 @@ impl<C: Clone> Engine<C> {
                 self.land(seat);
                 match result {
                     Ok(Reply { now: store, body: Body::Release(released) }) => {
-                        self.release_answered(now, seat, store, released);
+                        self.release_answered(now, flight.sent, seat, store, released);
                     }
                     Ok(_) => self.release_failed(now, seat, Failure::Unknown),
                     Err(failure) => self.release_failed(now, seat, failure),
@@ -252,7 +252,14 @@ impl<C: Clone> Engine<C> {
         }
     }
 
-    fn release_answered(&mut self, now: Time, key: Key, store: u64, released: Released) {
+    fn release_answered(
+        &mut self,
+        now: Time,
+        sent: Time,
+        key: Key,
+        store: u64,
+        released: Released,
+    ) {
         let patience = self.options.claim * 2;
         let Some(seat) = self.seats.get_mut(key) else { return };
         seat.tries = 0;
@@ -269,7 +276,8 @@ impl<C: Clone> Engine<C> {
         };
         // A copy of the acquire may still be under way: release again once it cannot lock any
         // more. A store's clock that stepped back is waited out for twice the claim at most.
-        let exposed = seat.exposed_until > store && now.since(seat.exposed_at) < patience;
+        // Counted to the release's sending: a reply that was long under way says nothing of later.
+        let exposed = seat.exposed_until > store && sent.since(seat.exposed_at) < patience;
         if !exposed {
             return self.finish(key, outcome);
         }

@@ -82,7 +82,14 @@ impl Codec {
                 } else {
                     let key = self.shown_key(name);
                     match decode_record(record, queue) {
-                        Ok(record) => Body::Inspect(Some(record.inspect(now, name))),
+                        Ok(record) => {
+                            let info = record.inspect(now, name);
+                            // All that was left is a queue whose waiters are forgotten.
+                            let nothing = info.last_token == 0
+                                && info.holds.is_empty()
+                                && info.waiters.is_empty();
+                            Body::Inspect((!nothing).then_some(info))
+                        }
                         Err(text) => return Some(Err(refusal(&text, Some(&key)))),
                     }
                 }

@@ -127,14 +127,14 @@ impl Scope {
             Scope::of("hand-off, twice each", &[&[TWICE], &[TWICE]], Budget { shorts: 2, ..NONE }),
             Scope::of("two lost replies", PAIR, Budget { cuts: 2, shorts: 1, ..NONE }),
             Scope::of("lost reply, slow", PAIR, Budget { cuts: 1, shorts: 2, ..NONE }),
-            Scope::of("lost reply, expiry", PAIR, Budget { cuts: 1, shorts: 1, longs: 1, ..NONE }),
-            Scope::of("expiry, slow", PAIR, Budget { shorts: 3, longs: 1, ..NONE }),
+            Scope::of("lost reply, expiry", PAIR, Budget { cuts: 1, longs: 1, ..NONE }),
+            Scope::of("expiry, slow", PAIR, Budget { shorts: 2, longs: 1, ..NONE }),
             Scope::of(
                 "re-entry, expiry",
                 &[&[NESTED], &[ONCE]],
                 Budget { cuts: 1, longs: 1, ..NONE },
             ),
-            Scope::of("cancel, slow", PAIR, Budget { cuts: 1, cancels: 2, shorts: 2, ..NONE }),
+            Scope::of("cancel, slow", PAIR, Budget { cuts: 1, cancels: 1, shorts: 1, ..NONE }),
             Scope::of("three clients", THREE, Budget { ..NONE }),
             Scope::of("three clients, slow", THREE, Budget { shorts: 1, ..NONE }),
             Scope::of("three clients, cancel", THREE, Budget { cancels: 1, ..NONE }),
@@ -165,11 +165,7 @@ impl Scope {
                 Budget { cuts: 1, shorts: 2, ..NONE },
             ),
             Scope::of("crash, expiry", PAIR, Budget { crashes: 1, shorts: 1, longs: 1, ..NONE }),
-            Scope::of(
-                "crash, lost reply",
-                PAIR,
-                Budget { cuts: 1, crashes: 1, shorts: 1, longs: 1, ..NONE },
-            ),
+            Scope::of("crash, lost reply", PAIR, Budget { cuts: 1, crashes: 1, shorts: 1, ..NONE }),
             Scope {
                 polling: true,
                 ..Scope::of("polling", PAIR, Budget { cuts: 1, shorts: 2, ..NONE })

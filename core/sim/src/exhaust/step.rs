@@ -263,6 +263,7 @@ impl State {
         }
         let known = self.clients[c].known.clone();
         let record = &mut self.record;
+        let before = record.token;
         let heard: Vec<bool> = self.clients.iter().map(|client| client.wire.heard).collect();
         let mut inboxes = Inboxes { heard: &heard, pushed: Vec::new(), nobody: false };
         let body = match &op {
@@ -292,6 +293,12 @@ impl State {
         }
         if let Some(wrong) = rules.wrong {
             wrong.after(&mut self.record, now);
+        }
+        if self.record.token != before && !self.record.holds.is_empty() {
+            if self.record.token <= self.ledger.token.max(self.ledger.given) {
+                self.broken = Some("the store gave a token that is not above all others");
+            }
+            self.ledger.given = self.record.token;
         }
         Ok(Reply { now, body })
     }
@@ -401,7 +408,8 @@ impl State {
                 (explicit && self.ledger.explicit)
                     || (grant.reentry && caller.holds.iter().any(|held| held.token == token))
             }
-            _ => false,
+            // Of two grants that a lost memory allowed, the earlier may arrive last.
+            _ => self.wiped,
         };
         if !known {
             self.broken = Some("a token did not rise");

@@ -222,7 +222,11 @@ impl World {
             Op::Inspect(name) => {
                 let record = &self.records[at(name)];
                 let unknown = *record == Record::default();
-                Body::Inspect((!unknown).then(|| record.inspect(now, name)))
+                // A queue whose waiters are all forgotten is nothing, either.
+                let info = record.inspect(now, name);
+                let nothing =
+                    info.last_token == 0 && info.holds.is_empty() && info.waiters.is_empty();
+                Body::Inspect((!unknown && !nothing).then_some(info))
             }
             Op::List { .. } | Op::Time => unreachable!("not planned"),
         };
