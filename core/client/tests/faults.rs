@@ -297,3 +297,27 @@ async fn options_of_a_redis_client_are_taken_over() {
     let error = Client::builder("memory:").key_prefix("x:").connect().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 }
+
+#[tokio::test]
+async fn p14_a_newer_layout_and_a_foreign_key_are_left_alone_with_a_clear_error() {
+    let server = server!();
+    server.cli(&["HSET", "fl:{newer}", "v", "2", "future", "kept"]).unwrap();
+    server.cli(&["SET", "fl:{foreign}", "of another library"]).unwrap();
+    let client = Client::connect(server.url()).await.unwrap();
+    for (name, says) in [("newer", "layout"), ("foreign", "fl:{foreign}")] {
+        let lock = client.lock(name).unwrap();
+        for waits in [false, true] {
+            let refused = match waits {
+                true => soon("the refusal", lock.acquire()).await,
+                false => soon("the refusal", lock.try_acquire()).await,
+            };
+            let error = refused.map(drop).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Misconfigured, "{error}");
+            assert!(error.message().contains(says), "{error}");
+        }
+    }
+    let newer = format!("{:?}", server.cli(&["HGETALL", "fl:{newer}"]).unwrap());
+    assert!(newer.contains("future") && newer.contains("kept"), "{newer}");
+    let fields = format!("{:?}", server.cli(&["HLEN", "fl:{newer}"]).unwrap());
+    assert!(fields.contains('2'), "{fields}");
+}

@@ -4,6 +4,7 @@
 //! and ends with the test process whatever happens to that. [`Proxy`] stands between a client and
 //! a server and loses, delays or cuts what passes.
 
+mod acl;
 mod certs;
 pub mod children;
 mod folder;
@@ -16,6 +17,7 @@ mod wait;
 #[cfg(test)]
 mod tests;
 
+pub use acl::documented_acl;
 pub use certs::Certificates;
 pub use port::free_port;
 pub use proxy::{Counts, Fault, Proxy};

@@ -10,16 +10,7 @@ use common::{Client, hold, refused};
 use fencelock_engine::reply::{Push, RefusalKind, Standing};
 use fencelock_engine::{Error, ErrorKind};
 use fencelock_redis::{Address, Login, Options, Protocol};
-use fencelock_testkit::{RedisServer, free_port, skip_servers};
-
-/// The commands that docs/redis.md tells an operator to type.
-fn documented_acl(mark: &str) -> Vec<String> {
-    let page = include_str!("../../../../docs/redis.md");
-    let start = page.find(mark).expect("the page has this ACL");
-    let block = &page[start..start + page[start..].find("```").expect("the block ends")];
-    let text = block.replace("\\\n", " ");
-    text.split_whitespace().map(str::to_owned).collect()
-}
+use fencelock_testkit::{RedisServer, documented_acl, free_port, skip_servers};
 
 fn set_acl(server: &RedisServer, acl: &[String]) {
     let words: Vec<&str> = acl.iter().map(String::as_str).collect();

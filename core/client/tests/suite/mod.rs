@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use fencelock::{Builder, Client};
-use fencelock_testkit::{RedisServer, skip_servers};
+use fencelock_testkit::{RedisServer, documented_acl, skip_servers};
 use tempfile::TempDir;
 
 /// How long anything may take on a busy machine.
@@ -47,14 +47,22 @@ impl World {
         World { url: format!("sqlite:{}", path.display()), _folder: Some(folder) }
     }
 
-    /// A key prefix of its own on a server that all cases share; `None` when servers are left out.
+    /// A key prefix of its own on a server that all cases share, as a user with the smallest
+    /// permissions that the documentation names; `None` when servers are left out.
     pub fn redis() -> Option<World> {
         static SERVER: OnceLock<RedisServer> = OnceLock::new();
         if skip_servers() {
             return None;
         }
-        let server = SERVER.get_or_init(|| RedisServer::start().unwrap());
-        Some(World { url: format!("{}?prefix={}:", server.url(), fresh()), _folder: None })
+        let server = SERVER.get_or_init(|| {
+            let server = RedisServer::start().unwrap();
+            let acl = documented_acl("ACL SETUSER locks");
+            server.cli(&acl.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+            server
+        });
+        let login = "locks:a-long-password";
+        let url = format!("redis://{login}@{}?prefix=fl:{}:", server.address(), fresh());
+        Some(World { url, _folder: None })
     }
 
     pub fn builder(&self) -> Builder {
