@@ -7,6 +7,7 @@
 mod acl;
 mod certs;
 pub mod children;
+pub mod desk;
 mod folder;
 mod port;
 mod proxy;

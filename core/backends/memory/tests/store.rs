@@ -1,18 +1,16 @@
 //! The memory store by its transport alone.
 
-mod desk;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use desk::{BOUND, Client, LEASE, fresh, hold, name};
 use fencelock_engine::reply::{Abandoned, Failure, Push, Released, Standing};
 use fencelock_engine::request::{Op, Release, Request, RequestId};
 use fencelock_engine::transport::{Sink, Transport};
 use fencelock_engine::{ClientId, Event};
 use fencelock_memory::{MemoryTransport, Options, open};
+use fencelock_testkit::desk::{BOUND, Client, LEASE, fresh, hold, name};
 
 fn client(store: &str) -> Client<MemoryTransport> {
     let options = Options::from_url(&format!("memory:{store}")).unwrap();
@@ -96,10 +94,10 @@ fn a_waiter_whose_client_has_closed_is_passed_over() {
     two.queue(&lock, hold());
     three.queue(&lock, third);
     two.transport.close();
-    let delivered = two.desk.len();
+    let delivered = two.desk.delivered();
     one.release(&lock, first);
     assert!(three.granted(BOUND, third).is_some());
-    assert_eq!(two.desk.len(), delivered, "nothing is delivered after the close");
+    assert_eq!(two.desk.delivered(), delivered, "nothing is delivered after the close");
 }
 
 #[test]

@@ -2,18 +2,16 @@
 //! program again, run with one of the ignored tests.
 #![cfg(unix)]
 
-mod desk;
-
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use desk::{BOUND, Client, hold, name};
 use fencelock_engine::reply::{Abandoned, Failure, Push, RefusalKind, Standing};
 use fencelock_engine::request::Op;
 use fencelock_engine::{HoldId, Name};
 use fencelock_sqlite::{Options, SqliteTransport, open};
+use fencelock_testkit::desk::{BOUND, Client, hold, name};
 use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 

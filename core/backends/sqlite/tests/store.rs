@@ -1,14 +1,11 @@
 //! The SQLite store by its transport alone, in one process.
 
-mod desk;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use desk::{BOUND, Client, Desk, LEASE, fresh, hold, name};
 use fencelock_engine::reply::{
     Abandoned, Failure, Push, Refusal, RefusalKind, Released, Standing, State,
 };
@@ -16,6 +13,7 @@ use fencelock_engine::request::{Op, Release};
 use fencelock_engine::transport::Transport;
 use fencelock_engine::{ClientId, Error, ErrorKind, Event};
 use fencelock_sqlite::{Options, SqliteTransport, Synchronous, open};
+use fencelock_testkit::desk::{BOUND, Client, Desk, LEASE, fresh, hold, name};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -402,11 +400,11 @@ fn reconnect_and_close() {
     assert_eq!(one.beat(&lock, first).standing, Standing::Granted, "holds outlive a connection");
     one.transport.close();
     one.transport.close();
-    let delivered = one.desk.len();
+    let delivered = one.desk.delivered();
     one.send(Op::Time);
     one.transport.flush();
     one.transport.reconnect();
-    assert_eq!(one.desk.len(), delivered);
+    assert_eq!(one.desk.delivered(), delivered);
 }
 
 #[test]
