@@ -30,33 +30,13 @@ pub fn plans(program: &Path, url: &str) -> Vec<Plan> {
 }
 
 fn by_thread(program: &Path, url: &str) -> Result<Case> {
-    let lock = blocking::Client::connect(url)?.lock(LOCK)?;
-    let mut peer = Peer::start(program, Kind::Thread, url)?;
     let mut wire = bare::client(url)?.get_connection()?;
     let tell = tell(&mut wire, THERE)?;
     let mut bare = Peer::start(program, Kind::BareThread, url)?;
     Ok(Case {
         aim: Aim::Ratio(1.3),
         sides: vec![
-            Side::new("fencelock", move |count| {
-                let mut took = 0;
-                for _ in 0..count {
-                    let guard = lock.acquire()?;
-                    peer.ask(None)?;
-                    let asked = Instant::now();
-                    while !guard.is_wanted() {
-                        if asked.elapsed() > LIMIT {
-                            return Err("the second process never asked for the lock".into());
-                        }
-                        thread::sleep(SETTLE);
-                    }
-                    thread::sleep(SETTLE);
-                    let start = nanos();
-                    guard.release()?;
-                    took += since(start, peer.answer()?)?;
-                }
-                Ok(Duration::from_nanos(took))
-            }),
+            thread_side(program, url)?,
             Side::new("a script publishes, a subscriber reads", move |count| {
                 let mut took = 0;
                 for _ in 0..count {
@@ -74,9 +54,6 @@ fn by_thread(program: &Path, url: &str) -> Result<Case> {
 }
 
 fn by_task(program: &Path, url: &str) -> Result<Case> {
-    let ours = Flavor::Current.runtime()?;
-    let lock = ours.block_on(Client::connect(url))?.lock(LOCK)?;
-    let mut peer = Peer::start(program, Kind::Task, url)?;
     let theirs = Flavor::Current.runtime()?;
     let mut wire = theirs.block_on(bare::multiplexed(url))?;
     let tell = tell(&mut bare::client(url)?.get_connection()?, THERE)?;
@@ -84,21 +61,7 @@ fn by_task(program: &Path, url: &str) -> Result<Case> {
     Ok(Case {
         aim: Aim::Ratio(1.3),
         sides: vec![
-            Side::new("fencelock", move |count| {
-                ours.block_on(async {
-                    let mut took = 0;
-                    for _ in 0..count {
-                        let guard = lock.acquire().await?;
-                        peer.ask(None)?;
-                        tokio::time::timeout(LIMIT, guard.wanted()).await?;
-                        thread::sleep(SETTLE);
-                        let start = nanos();
-                        guard.release().await?;
-                        took += since(start, peer.answer()?)?;
-                    }
-                    Ok(Duration::from_nanos(took))
-                })
-            }),
+            task_side(program, url)?,
             Side::new("a script publishes, a subscriber reads", move |count| {
                 theirs.block_on(async {
                     let mut took = 0;
@@ -115,6 +78,53 @@ fn by_task(program: &Path, url: &str) -> Result<Case> {
             }),
         ],
     })
+}
+
+/// Ours, in blocking calls, on any store.
+pub(crate) fn thread_side(program: &Path, url: &str) -> Result<Side> {
+    let lock = blocking::Client::connect(url)?.lock(LOCK)?;
+    let mut peer = Peer::start(program, Kind::Thread, url)?;
+    Ok(Side::new("fencelock", move |count| {
+        let mut took = 0;
+        for _ in 0..count {
+            let guard = lock.acquire()?;
+            peer.ask(None)?;
+            let asked = Instant::now();
+            while !guard.is_wanted() {
+                if asked.elapsed() > LIMIT {
+                    return Err("the second process never asked for the lock".into());
+                }
+                thread::sleep(SETTLE);
+            }
+            thread::sleep(SETTLE);
+            let start = nanos();
+            guard.release()?;
+            took += since(start, peer.answer()?)?;
+        }
+        Ok(Duration::from_nanos(took))
+    }))
+}
+
+/// Ours, in async calls, on any store.
+pub(crate) fn task_side(program: &Path, url: &str) -> Result<Side> {
+    let ours = Flavor::Current.runtime()?;
+    let lock = ours.block_on(Client::connect(url))?.lock(LOCK)?;
+    let mut peer = Peer::start(program, Kind::Task, url)?;
+    Ok(Side::new("fencelock", move |count| {
+        ours.block_on(async {
+            let mut took = 0;
+            for _ in 0..count {
+                let guard = lock.acquire().await?;
+                peer.ask(None)?;
+                tokio::time::timeout(LIMIT, guard.wanted()).await?;
+                thread::sleep(SETTLE);
+                let start = nanos();
+                guard.release().await?;
+                took += since(start, peer.answer()?)?;
+            }
+            Ok(Duration::from_nanos(took))
+        })
+    }))
 }
 
 /// Both processes take turns as fast as they can. A turn of ours is a release and an acquire, that

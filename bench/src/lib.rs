@@ -12,7 +12,9 @@ pub mod machine;
 pub mod pair;
 pub mod peer;
 pub mod report;
+pub mod rivals;
 pub mod stats;
+pub mod zookeeper;
 
 pub use case::{Aim, Case, Plan, Side};
 

@@ -1,5 +1,6 @@
 //! Where the figures come from.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
@@ -14,15 +15,16 @@ pub struct Machine {
     pub cpus: usize,
     /// The operating system's kernel.
     pub kernel: String,
-    /// The Redis server.
-    pub redis: String,
+    /// The servers and what ours is compared with, by name and version.
+    pub versions: BTreeMap<String, String>,
     /// The compiler.
     pub rustc: String,
 }
 
 impl Machine {
     /// Looks.
-    pub fn here(redis: String) -> Machine {
+    pub fn here<'a>(versions: impl IntoIterator<Item = (&'a str, String)>) -> Machine {
+        let versions = versions.into_iter().map(|(name, it)| (name.to_owned(), it)).collect();
         let cpus = std::thread::available_parallelism().map_or(0, usize::from);
         let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let cpu = info
@@ -30,7 +32,7 @@ impl Machine {
             .find(|line| line.starts_with("model name"))
             .and_then(|line| line.split_once(':'))
             .map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned());
-        Machine { cpu, cpus, kernel: said("uname", "-sr"), redis, rustc: said("rustc", "-V") }
+        Machine { cpu, cpus, kernel: said("uname", "-sr"), versions, rustc: said("rustc", "-V") }
     }
 }
 
@@ -40,8 +42,9 @@ pub fn load() -> f64 {
     text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(f64::NAN)
 }
 
-fn said(program: &str, argument: &str) -> String {
+/// The first line that a program says when asked so.
+pub fn said(program: &str, argument: &str) -> String {
     let output = Command::new(program).arg(argument).output();
     let text = output.map(|output| output.stdout).unwrap_or_default();
-    String::from_utf8_lossy(&text).trim().to_owned()
+    String::from_utf8_lossy(&text).lines().next().unwrap_or_default().trim().to_owned()
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use fencelock_bench::case::Effort;
 use fencelock_bench::machine::{Machine, load};
 use fencelock_bench::peer::{Kind, serve};
-use fencelock_bench::report::{Part, Report};
-use fencelock_bench::{Result, cost, handoff, local, pair};
-use fencelock_testkit::RedisServer;
+use fencelock_bench::report::{EnsembleReport, Part, Report};
+use fencelock_bench::{Result, cost, handoff, local, pair, rivals, zookeeper};
+use fencelock_testkit::{RedisServer, ZooKeeper};
 
-const USAGE: &str = "usage: fencelock-bench [--quick] [--only TEXT] [--out FILE]";
+const USAGE: &str = "usage: fencelock-bench [zookeeper] [--quick] [--only TEXT] [--out FILE]";
 
 /// What was asked for on the command line.
 #[derive(Default)]
@@ -22,6 +22,8 @@ struct Args {
     out: Option<PathBuf>,
     /// Print one part as JSON: the rest of the program has pinned this process.
     part: bool,
+    /// ZooKeeper, beside what others make of it, instead of the rest.
+    zookeeper: bool,
 }
 
 impl Args {
@@ -32,6 +34,7 @@ impl Args {
             match word.as_str() {
                 "--quick" => args.quick = true,
                 "--part" => args.part = true,
+                "zookeeper" => args.zookeeper = true,
                 "--only" => args.only = words.next().ok_or(USAGE)?.clone(),
                 "--out" => args.out = Some(words.next().ok_or(USAGE)?.into()),
                 _ => return Err(USAGE.into()),
@@ -56,7 +59,10 @@ fn main() -> ExitCode {
             Some(kind) => serve(kind, url),
             None => Err(USAGE.into()),
         },
-        _ => Args::read(&words).and_then(|args| run(&args)),
+        _ => Args::read(&words).and_then(|args| match args.zookeeper {
+            true => zookeeper(&args),
+            false => run(&args),
+        }),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -79,7 +85,7 @@ fn run(args: &Args) -> Result<()> {
     let server = RedisServer::start()?;
     let about: String = redis::cmd("INFO").arg("server").query(&mut server.connection()?)?;
     let version = about.lines().find_map(|line| line.strip_prefix("redis_version:"));
-    let machine = Machine::here(version.unwrap_or("unknown").to_owned());
+    let machine = Machine::here([("redis", version.unwrap_or("unknown").to_owned())]);
     let report = Report { machine, rounds: args.effort().rounds, unpinned, pinned };
     for (title, part) in [
         ("On all processors", &report.unpinned),
@@ -88,6 +94,36 @@ fn run(args: &Args) -> Result<()> {
         println!("\n{title} (load {} before, {} after)\n", part.load_before, part.load_after);
         print!("{}", part.table());
     }
+    if let Some(out) = &args.out {
+        std::fs::write(out, serde_json::to_string_pretty(&report)? + "\n")?;
+    }
+    Ok(())
+}
+
+/// On one server and on three, beside the bare client, Curator and kazoo.
+fn zookeeper(args: &Args) -> Result<()> {
+    let (effort, program) = (args.effort(), std::env::current_exe()?);
+    let mut parts = Vec::new();
+    for (title, servers) in [("One server", 1), ("Three servers", 3)] {
+        eprintln!("{title}:");
+        let servers = ZooKeeper::builder().servers(servers).lasting().start()?;
+        let load_before = load();
+        let mut cases = Vec::new();
+        for plan in zookeeper::plans(&program, &servers) {
+            let name = plan.name;
+            if name.contains(&args.only) {
+                eprintln!("  {name}");
+                cases.push(plan.make()?.measure(name, effort)?);
+            }
+        }
+        let part = Part { load_before, load_after: load(), cases, costs: Vec::new() };
+        println!("\n{title} (load {} before, {} after)\n", part.load_before, part.load_after);
+        print!("{}", part.table());
+        parts.push(part);
+    }
+    let [alone, ensemble] = <[Part; 2]>::try_from(parts).map_err(|_| "two parts were measured")?;
+    let machine = Machine::here(rivals::versions());
+    let report = EnsembleReport { machine, rounds: effort.rounds, alone, ensemble };
     if let Some(out) = &args.out {
         std::fs::write(out, serde_json::to_string_pretty(&report)? + "\n")?;
     }

@@ -32,6 +32,8 @@ pub enum Kind {
     Thread,
     /// In an async acquire.
     Task,
+    /// With four tasks that want the lock at once, again and again.
+    Crowd,
     /// As a subscriber that reads its own socket.
     BareThread,
     /// As an async subscriber.
@@ -44,6 +46,7 @@ impl Kind {
         match self {
             Kind::Thread => "thread",
             Kind::Task => "task",
+            Kind::Crowd => "crowd",
             Kind::BareThread => "bare-thread",
             Kind::BareTask => "bare-task",
         }
@@ -51,7 +54,7 @@ impl Kind {
 
     /// Reads the name.
     pub fn parse(word: &str) -> Option<Kind> {
-        [Kind::Thread, Kind::Task, Kind::BareThread, Kind::BareTask]
+        [Kind::Thread, Kind::Task, Kind::Crowd, Kind::BareThread, Kind::BareTask]
             .into_iter()
             .find(|kind| kind.word() == word)
     }
@@ -138,6 +141,7 @@ pub fn serve(kind: Kind, url: &str) -> Result<()> {
     match kind {
         Kind::Thread => by_thread(url, &asks),
         Kind::Task => by_task(url, &asks),
+        Kind::Crowd => crowd(url, &asks),
         Kind::BareThread => bare_thread(url, &asks),
         Kind::BareTask => bare_task(url, &asks),
     }
@@ -194,6 +198,36 @@ fn by_task(url: &str, asks: &Receiver<u64>) -> Result<()> {
             Ok::<_, fencelock::Error>(at)
         })?;
         answer(at)?;
+    }
+    Ok(())
+}
+
+/// How many tasks of a crowd want the lock at once.
+const CROWD: u64 = 4;
+
+fn crowd(url: &str, asks: &Receiver<u64>) -> Result<()> {
+    let runtime = Flavor::Current.runtime()?;
+    let lock = runtime.block_on(Client::connect(url))?.lock(LOCK)?;
+    answer(0)?;
+    for turns in asks {
+        runtime.block_on(async {
+            let tasks: Vec<_> = (0..CROWD)
+                .map(|task| {
+                    let (lock, turns) = (lock.clone(), (turns + task) / CROWD);
+                    tokio::spawn(async move {
+                        for _ in 0..turns {
+                            lock.acquire().await?.release().await?;
+                        }
+                        Ok::<_, fencelock::Error>(())
+                    })
+                })
+                .collect();
+            for task in tasks {
+                task.await??;
+            }
+            Ok::<_, crate::Failed>(())
+        })?;
+        answer(nanos())?;
     }
     Ok(())
 }

@@ -23,6 +23,19 @@ pub struct Report {
     pub pinned: Part,
 }
 
+/// A run on ZooKeeper.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EnsembleReport {
+    /// Where.
+    pub machine: Machine,
+    /// How many rounds each figure has.
+    pub rounds: usize,
+    /// On one server.
+    pub alone: Part,
+    /// On an ensemble of three, all on this machine.
+    pub ensemble: Part,
+}
+
 /// The figures of one way of running.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Part {

@@ -59,17 +59,6 @@ pub fn shown(url: &str) -> Result<String, Failure> {
     Ok(fencelock::StoreUrl::parse(url)?.to_string())
 }
 
-/// The URL without the options that are the client's own, for what reads only the store's part.
-pub fn bare(url: &str) -> String {
-    const CLIENTS: [&str; 5] = ["lease", "claim", "request_timeout", "connect_timeout", "label"];
-    let Some((base, query)) = url.split_once('?') else { return url.to_owned() };
-    let kept: Vec<&str> = query
-        .split('&')
-        .filter(|pair| !CLIENTS.contains(&pair.split('=').next().unwrap_or_default()))
-        .collect();
-    if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) }
-}
-
 /// The file of a SQLite store's URL.
 pub fn file(url: &str) -> Option<PathBuf> {
     let rest = url.strip_prefix("sqlite:")?;

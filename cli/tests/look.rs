@@ -176,7 +176,7 @@ fn errors_are_one_line_that_says_what_to_do() {
     for (arguments, word) in [
         (&["ls", "--store", "pigeon://roof"][..], "redis://"),
         (&["ls", "--store", "locks"], "scheme"),
-        (&["ls", "--store", "zk://host"], "planned"),
+        (&["ls", "--store", "mysql://host"], "planned"),
         (&["ls", "--store", "redis://127.0.0.1:1?connect_timeout=300ms"], "127.0.0.1:1"),
         (&["show", "job", "--store", "sqlite:/no/such/place/x"], "/no/such/place"),
         (&["show", ""], "empty"),

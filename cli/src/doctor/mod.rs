@@ -1,12 +1,12 @@
 //! `fencelock doctor`: what a store is like, what that means for locks, what to do.
 
 mod fact;
-mod redis;
 mod sqlite;
+mod survey;
 mod trial;
 mod watch;
 
-use fencelock::{Capabilities, Client, ErrorKind};
+use fencelock::{Capabilities, Client};
 use serde::Serialize;
 
 use crate::args::{Common, Doctor};
@@ -45,7 +45,6 @@ pub fn doctor(common: &Common, asked: &Doctor) -> Result<u8, Failure> {
 /// Gathers what can be known. What stands in the way becomes a fact itself.
 async fn examine(url: &str, asked: &Doctor) -> Vec<Fact> {
     let mut facts = Vec::new();
-    let mut there = true;
     let connecting = Client::builder(url).label(client::label("fencelock doctor")).connect();
     match connecting.await {
         Ok(client) => {
@@ -54,25 +53,23 @@ async fn examine(url: &str, asked: &Doctor) -> Vec<Fact> {
             client.close().await;
         }
         Err(error) => {
-            there = error.kind() != ErrorKind::Unavailable;
             let meaning = "the store cannot be used";
             facts.push(Fact::new(Severity::Problem, "connection", error.message(), meaning));
         }
     }
-    // The store's own word is worth hearing even when no lock could be taken.
-    if url.starts_with("redis") && there {
-        let broken = facts.iter().any(|fact| fact.severity == Severity::Problem);
-        match redis::facts(url).await {
-            Ok(told) => merge(&mut facts, told),
-            Err(_) if broken => {}
-            Err(error) => facts.push(Fact::new(
-                Severity::Warning,
-                "server",
-                error.message(),
-                "the server could not be examined",
-            )),
-        }
-    } else if let Some(file) = store::file(url) {
+    // The servers' own word is worth hearing even when no lock could be taken.
+    let broken = facts.iter().any(|fact| fact.severity == Severity::Problem);
+    match survey::facts(url).await {
+        Ok(told) => merge(&mut facts, told),
+        Err(_) if broken => {}
+        Err(error) => facts.push(Fact::new(
+            Severity::Warning,
+            "server",
+            error.message(),
+            "the servers could not be examined",
+        )),
+    }
+    if let Some(file) = store::file(url) {
         merge(&mut facts, sqlite::facts(&file));
     }
     facts

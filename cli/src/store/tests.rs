@@ -1,7 +1,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::{bare, file, make_private, shown};
+use super::{file, make_private, shown};
 
 #[test]
 fn passwords_are_not_shown() {
@@ -9,13 +9,6 @@ fn passwords_are_not_shown() {
     assert!(text.contains("host:6379/1") && !text.contains("secret"), "{text}");
     assert_eq!(shown("sqlite:/a/b@c").unwrap(), "sqlite:/a/b@c");
     assert!(shown("nonsense").is_err());
-}
-
-#[test]
-fn the_clients_own_options_are_taken_out() {
-    assert_eq!(bare("redis://host?lease=2s&db=1&label=x"), "redis://host?db=1");
-    assert_eq!(bare("redis://host?claim=2s"), "redis://host");
-    assert_eq!(bare("redis://host/2"), "redis://host/2");
 }
 
 #[test]

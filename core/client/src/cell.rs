@@ -8,6 +8,7 @@ use fencelock_engine::{LossReason, Outcome, Time};
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering};
 
 type Callback = Box<dyn FnOnce(LossReason) + Send>;
+type WantedCallback = Box<dyn FnOnce() + Send>;
 
 /// What the engine is given with each call. Whoever waits shows a [`Waker`]: a task's, a parked
 /// thread's, or whatever a binding makes of [`std::task::Wake`].
@@ -18,6 +19,8 @@ pub(crate) struct Cell(Arc<Inner>);
 struct Inner {
     /// Set with the outcome; read without the mutex by a thread that spins.
     ready: AtomicBool,
+    /// Set with the loss; read without the mutex by a re-entry.
+    lost: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -35,7 +38,8 @@ struct State {
 
 enum Watcher {
     Task { watch: Watch, id: u64, waker: Waker },
-    Callback(Callback),
+    Lost(Callback),
+    Wanted(WantedCallback),
 }
 
 /// What a watcher waits for.
@@ -101,12 +105,14 @@ impl Cell {
                 return;
             }
             state.lost = Some(reason);
-            state.take(|watcher| !matches!(watcher, Watcher::Task { watch: Watch::Wanted, .. }))
+            self.0.lost.store(true, Ordering::Release);
+            state.take(|watcher| watcher.watch() == Watch::Lost)
         };
         for watcher in told {
             match watcher {
                 Watcher::Task { waker, .. } => waker.wake(),
-                Watcher::Callback(callback) => call(callback, reason),
+                Watcher::Lost(callback) => call(|| callback(reason)),
+                Watcher::Wanted(_) => {}
             }
         }
     }
@@ -115,17 +121,23 @@ impl Cell {
         let told = {
             let mut state = self.0.state.lock();
             state.wanted = true;
-            state.take(|watcher| matches!(watcher, Watcher::Task { watch: Watch::Wanted, .. }))
+            state.take(|watcher| watcher.watch() == Watch::Wanted)
         };
         for watcher in told {
-            if let Watcher::Task { waker, .. } = watcher {
-                waker.wake();
+            match watcher {
+                Watcher::Task { waker, .. } => waker.wake(),
+                Watcher::Wanted(callback) => call(callback),
+                Watcher::Lost(_) => {}
             }
         }
     }
 
     pub(crate) fn lost(&self) -> Option<LossReason> {
         self.0.state.lock().lost
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.0.lost.load(Ordering::Acquire)
     }
 
     pub(crate) fn wanted(&self) -> bool {
@@ -135,11 +147,21 @@ impl Cell {
     pub(crate) fn on_lost(&self, callback: Callback) {
         let mut state = self.0.state.lock();
         match state.lost {
-            None => state.watchers.push(Watcher::Callback(callback)),
+            None => state.watchers.push(Watcher::Lost(callback)),
             Some(reason) => {
                 drop(state);
-                call(callback, reason);
+                call(|| callback(reason));
             }
+        }
+    }
+
+    pub(crate) fn on_wanted(&self, callback: WantedCallback) {
+        let mut state = self.0.state.lock();
+        if state.wanted {
+            drop(state);
+            call(callback);
+        } else {
+            state.watchers.push(Watcher::Wanted(callback));
         }
     }
 
@@ -171,6 +193,16 @@ impl Cell {
     }
 }
 
+impl Watcher {
+    fn watch(&self) -> Watch {
+        match self {
+            Watcher::Task { watch, .. } => *watch,
+            Watcher::Lost(_) => Watch::Lost,
+            Watcher::Wanted(_) => Watch::Wanted,
+        }
+    }
+}
+
 impl State {
     fn watch(&mut self, watch: Watch, key: &mut WatchKey, by: &Waker) {
         if let Some(mine) = key.0 {
@@ -197,9 +229,9 @@ impl State {
 }
 
 /// A callback that panics must not unwind into the thread that serves the connection.
-fn call(callback: Callback, reason: LossReason) {
-    if catch_unwind(AssertUnwindSafe(|| callback(reason))).is_err() {
-        tracing::error!("a callback given to Guard::on_lost panicked");
+fn call(callback: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(callback)).is_err() {
+        tracing::error!("a callback given to a guard panicked");
     }
 }
 

@@ -14,6 +14,9 @@ use crate::ticket::Ticket;
 use crate::wait::Wait;
 use crate::{Capabilities, Error, LockInfo, Result};
 
+/// How often a client that drains looks whether it is done.
+pub(crate) const DRAIN_LOOK: Duration = Duration::from_millis(2);
+
 /// A connection to a store. Cheap to clone; all clones are the same client.
 ///
 /// When the last clone, with its locks and guards, is dropped, the client is closed in the
@@ -82,8 +85,8 @@ impl Client {
     /// The lock `name`. Cheap, and asks the store nothing.
     ///
     /// # Errors
-    /// `InvalidArgument` unless the name has 1 to 512 bytes of UTF-8 without NUL; `Closed` in a
-    /// forked child.
+    /// `InvalidArgument` unless the name has 1 to 512 bytes of UTF-8 without NUL, and, where names
+    /// are paths ([`Capabilities::paths`]), parts that can be one; `Closed` in a forked child.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
@@ -94,7 +97,7 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub fn lock(&self, name: impl AsRef<str>) -> Result<Lock> {
-        let name = Name::new(name)?;
+        let name = self.name(name)?;
         Ok(Lock::new(Arc::new(LockRef::new(self.handle.clone(), name)?)))
     }
 
@@ -147,7 +150,7 @@ impl Client {
     /// # drop(guard); Ok(()) }
     /// ```
     pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Option<LockInfo>> {
-        let name = Name::new(name)?;
+        let name = self.name(name)?;
         inspected(self.start(|core, now, cell| core.engine.inspect(now, &name, cell))?.await.0)
     }
 
@@ -191,8 +194,32 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub async fn break_lock(&self, name: impl AsRef<str>) -> Result<usize> {
-        let name = Name::new(name)?;
+        let name = self.name(name)?;
         broken(self.start(|core, now, cell| core.engine.break_lock(now, &name, cell))?.await.0)
+    }
+
+    /// ZooKeeper: asks the holder of a lock to give it up soon, as Curator's revocation does, and
+    /// says whether there was one. A holder of ours hears it as [`Guard::wanted`], one of Curator's
+    /// in its revocation listener; neither has to obey.
+    ///
+    /// # Errors
+    /// `Unsupported` on a store that tells holders of waiters by itself; `Unavailable`,
+    /// `Misconfigured`, `Closed`, `InvalidArgument` for the name.
+    ///
+    /// # Cancel safety
+    /// Once polled, the holder may be asked although the future is dropped.
+    pub async fn request_revoke(&self, name: impl AsRef<str>) -> Result<bool> {
+        let name = self.name(name)?;
+        revoked(self.start(|core, now, cell| core.engine.revoke(now, &name, cell))?.await.0)
+    }
+
+    /// A name that the store can have.
+    pub(crate) fn name(&self, name: impl AsRef<str>) -> Result<Name> {
+        let name = Name::new(name)?;
+        if self.capabilities().paths {
+            fencelock_engine::zookeeper::check_name(&name)?;
+        }
+        Ok(name)
     }
 
     /// Asks the store for its time and gives the time since 1970 that it says.
@@ -238,6 +265,43 @@ impl Client {
         }
     }
 
+    /// Closes the client when nothing is held and nobody waits any more, or when `limit` has
+    /// passed. Meanwhile whoever holds or waits goes on, and may re-enter; acquires of new owners
+    /// fail with `Closed`. For the end of a service: what it has begun is finished.
+    ///
+    /// Gives whether all was released in time; what was not is lost, as with [`Client::close`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the client open, but it takes no new owners.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+    /// use std::time::Duration;
+    /// use fencelock::{Client, ErrorKind};
+    ///
+    /// let client = Client::connect("memory:").await?;
+    /// let lock = client.lock("last")?;
+    /// let guard = lock.acquire().await?;
+    /// let closing = client.clone();
+    /// let drained = tokio::spawn(async move { closing.drain(Duration::from_secs(10)).await });
+    /// tokio::task::yield_now().await;
+    /// let stranger = lock.clone().non_reentrant();
+    /// assert_eq!(stranger.try_acquire().await.unwrap_err().kind(), ErrorKind::Closed);
+    /// guard.release().await?;
+    /// assert!(drained.await.unwrap());
+    /// # Ok(()) }
+    /// ```
+    pub async fn drain(&self, limit: Duration) -> bool {
+        let until = tokio::time::Instant::now() + limit;
+        let mut drained = self.shared().drain_more();
+        while !drained && tokio::time::Instant::now() < until {
+            tokio::time::sleep(DRAIN_LOOK).await;
+            drained = self.shared().drain_more();
+        }
+        self.close().await;
+        drained
+    }
+
     /// Closes the client when the process is told to end (SIGTERM; Ctrl-C where there is none).
     /// The handle resolves when that is done.
     ///
@@ -257,6 +321,19 @@ impl Client {
     /// ```
     pub fn close_on_sigterm(&self) -> tokio::task::JoinHandle<()> {
         crate::sigterm::close_on_sigterm(self)
+    }
+
+    /// Whether the client is closed, or belongs to the process that forked this one.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+    /// # let client = fencelock::Client::connect("memory:").await?;
+    /// client.close().await;
+    /// assert!(client.is_closed());
+    /// # Ok(()) }
+    /// ```
+    pub fn is_closed(&self) -> bool {
+        self.shared().is_closed() || self.shared().is_forked()
     }
 
     /// What the client has counted since it was made.
@@ -330,6 +407,13 @@ pub(crate) fn listed(outcome: Outcome) -> Result<Vec<Name>> {
 pub(crate) fn broken(outcome: Outcome) -> Result<usize> {
     match outcome {
         Outcome::Broken(count) => Ok(count),
+        other => Err(failed(other)),
+    }
+}
+
+pub(crate) fn revoked(outcome: Outcome) -> Result<bool> {
+    match outcome {
+        Outcome::Revoked(told) => Ok(told),
         other => Err(failed(other)),
     }
 }

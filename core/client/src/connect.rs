@@ -36,8 +36,9 @@ fn open(resolved: Resolved) -> Result<Client> {
 
 /// A client that has no transport and no alarm yet, and the store that it is to have.
 pub(crate) fn prepare(resolved: Resolved) -> Result<(Client, Store)> {
-    let Resolved { url, options, label, connect_timeout, store } = resolved;
-    let store = Store::new(&url, store, connect_timeout)?;
+    let Resolved { url, mut options, label, connect_timeout, store } = resolved;
+    let store = Store::new(&url, store, connect_timeout, options.lease)?;
+    options.keeping = store.keeping();
     let shared = Shared::new(options, &label, store.capabilities())?;
     Ok((Client { handle: Arc::new(Handle { shared }) }, store))
 }

@@ -2,7 +2,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -10,8 +11,10 @@ use fencelock_engine::{Ended, Grant, HoldKey, Outcome, Time};
 
 use crate::cell::{Cell, WatchKey};
 use crate::client::failed;
+use crate::clock;
 use crate::lock::LockRef;
-use crate::shared::{Core, Shared};
+use crate::nest::{Left, Shared as Shares};
+use crate::shared::{Core, Shared, forked};
 use crate::ticket::Ticket;
 use crate::wait::Wait;
 use crate::{Abandoned, Error, ErrorKind, LossReason, OwnerId, Result, Token};
@@ -42,18 +45,27 @@ pub struct Guard {
     token: Token,
     abandoned: Abandoned,
     reentry: bool,
-    released: bool,
+    /// Other guards may share the hold.
+    shares: bool,
+    released: AtomicBool,
+    /// Told to what listens for this guard alone, once anything does.
+    over: OnceLock<Arc<AtomicBool>>,
     since: Time,
+    /// A hold of the watchdog's does not end by itself before this time, in nanoseconds.
+    certain_until: AtomicU64,
+}
+
+/// Who acquired: what a guard needs to know of it.
+pub(crate) struct By {
+    /// The explicit owner.
+    pub(crate) explicit: Option<OwnerId>,
+    /// The local owner of a hold that others may share.
+    pub(crate) nested: Option<u64>,
 }
 
 impl Guard {
-    pub(crate) fn new(
-        lock: Arc<LockRef>,
-        cell: Cell,
-        owner: Option<OwnerId>,
-        grant: Grant,
-        since: Time,
-    ) -> Guard {
+    pub(crate) fn new(lock: Arc<LockRef>, cell: Cell, by: By, grant: Grant, since: Time) -> Guard {
+        let By { explicit: owner, nested } = by;
         tracing::trace!(lock = %lock.name, token = grant.token.get(), "granted");
         let mut reentry = grant.reentry;
         if let Some(owner) = &owner {
@@ -66,6 +78,12 @@ impl Guard {
             });
             reentry |= had.unwrap_or(false);
         }
+        // Under a re-entry that has a hold of its own, another has one, too.
+        let nested = nested.filter(|_| !reentry);
+        if let Some(owner) = nested {
+            let (hold, token, abandoned) = (grant.hold, grant.token, grant.abandoned);
+            lock.nests.open(owner, Shares { cell: cell.clone(), hold, token, abandoned, since });
+        }
         Guard {
             lock,
             cell,
@@ -74,8 +92,30 @@ impl Guard {
             token: grant.token,
             abandoned: grant.abandoned,
             reentry,
-            released: false,
+            shares: nested.is_some(),
+            released: AtomicBool::new(false),
+            over: OnceLock::new(),
             since,
+            certain_until: AtomicU64::new(0),
+        }
+    }
+
+    /// One more level of a hold.
+    pub(crate) fn nested(lock: Arc<LockRef>, shared: Shares) -> Guard {
+        let Shares { cell, hold, token, abandoned, since } = shared;
+        Guard {
+            lock,
+            cell,
+            owner: None,
+            hold,
+            token,
+            abandoned,
+            reentry: true,
+            shares: true,
+            released: AtomicBool::new(false),
+            over: OnceLock::new(),
+            since,
+            certain_until: AtomicU64::new(0),
         }
     }
 
@@ -96,7 +136,7 @@ impl Guard {
     /// The hold may end between this check and a write: send the token with the write.
     ///
     /// # Errors
-    /// `Lost` when the hold has ended.
+    /// `Lost` when the hold has ended, `NotHeld` when it was released.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
@@ -109,26 +149,42 @@ impl Guard {
         if self.is_valid() {
             return Ok(self.token);
         }
-        let why = match self.shared().is_forked() {
-            true => "it belongs to the process that forked this one",
-            false => self.cell.lost().map_or("its validity ended", LossReason::describe),
-        };
-        Err(Error::new(
-            ErrorKind::Lost,
-            format!("the lock {:?} is lost: {why}; stop, and acquire it again", self.lock.name),
-        ))
+        Err(match self.released.load(Ordering::Acquire) {
+            true => self.released_before(),
+            false => self.lost_before(),
+        })
     }
 
     /// Whether the hold can be trusted at this moment. Reads the clock; asks the store nothing.
     pub fn is_valid(&self) -> bool {
-        !self.remaining().is_zero()
+        let certain = self.certain_until.load(Ordering::Relaxed);
+        // Without the engine's mutex, as this is asked often.
+        let known = clock::now().as_nanos() < certain
+            && !self.cell.is_lost()
+            && !self.released.load(Ordering::Acquire)
+            && !self.shared().is_forked();
+        known || !self.remaining().is_zero()
+    }
+
+    /// Whether the holder was told that the hold is lost. Cheaper than [`Guard::is_valid`], which
+    /// also looks at the clock.
+    pub fn is_lost(&self) -> bool {
+        self.cell.is_lost()
     }
 
     /// How long the hold can be trusted from now on if it is not renewed; zero when it has ended.
     pub fn remaining(&self) -> Duration {
+        if self.released.load(Ordering::Acquire) {
+            return Duration::ZERO;
+        }
         let shared = self.lock.shared();
-        let left = shared.with(|core, now| core.engine.remaining(now, self.hold));
-        left.ok().flatten().unwrap_or(Duration::ZERO)
+        let left = shared.with(|core, now| (now, core.engine.remaining(now, self.hold)));
+        let Ok((now, Some(left))) = left else { return Duration::ZERO };
+        if self.shares {
+            // It may last longer than that, once renewed, and ends sooner only by being lost.
+            self.certain_until.store((now + left).as_nanos(), Ordering::Relaxed);
+        }
+        left
     }
 
     /// Resolves when the hold ends before its release, with the reason. The future does not borrow
@@ -137,7 +193,7 @@ impl Guard {
     /// # Cancel safety
     /// Safe to drop and to call again.
     pub fn lost(&self) -> Lost {
-        Lost { cell: self.cell.clone(), key: WatchKey::default() }
+        Lost { cell: self.cell.clone(), key: WatchKey::default(), over: self.over() }
     }
 
     /// Calls `callback` once when the hold ends before its release; at once when it has. It runs
@@ -151,7 +207,12 @@ impl Guard {
     /// # Ok(()) }
     /// ```
     pub fn on_lost(&self, callback: impl FnOnce(LossReason) + Send + 'static) {
-        self.cell.on_lost(Box::new(callback));
+        let over = self.over();
+        self.cell.on_lost(Box::new(move |reason| {
+            if !over.load(Ordering::Acquire) {
+                callback(reason);
+            }
+        }));
     }
 
     /// Resolves when another client waits for this lock. A holder that can pause its work may
@@ -160,7 +221,26 @@ impl Guard {
     /// # Cancel safety
     /// Safe to drop and to call again.
     pub fn wanted(&self) -> Wanted {
-        Wanted { cell: self.cell.clone(), key: WatchKey::default() }
+        Wanted { cell: self.cell.clone(), key: WatchKey::default(), over: self.over() }
+    }
+
+    /// Calls `callback` once when another client waits for this lock; at once when one does. As
+    /// with [`Guard::on_lost`], it must be short.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+    /// # let client = fencelock::Client::connect("memory:").await?;
+    /// let guard = client.lock("wished for")?.acquire().await?;
+    /// guard.on_wanted(|| eprintln!("somebody waits"));
+    /// # Ok(()) }
+    /// ```
+    pub fn on_wanted(&self, callback: impl FnOnce() + Send + 'static) {
+        let over = self.over();
+        self.cell.on_wanted(Box::new(move || {
+            if !over.load(Ordering::Acquire) {
+                callback();
+            }
+        }));
     }
 
     /// Whether another client waits for this lock, as far as is known.
@@ -211,10 +291,36 @@ impl Guard {
     ///
     /// # Cancel safety
     /// Once polled, the release goes on in the background.
-    pub async fn release(mut self) -> Result<()> {
-        match self.start_release()? {
-            None => Ok(()),
-            Some(wait) => released(wait.await.0),
+    pub async fn release(self) -> Result<()> {
+        self.release_ref().await
+    }
+
+    /// As [`Guard::release`], for a guard that is shared: between tasks, or with another language.
+    /// The future does not borrow the guard.
+    ///
+    /// # Errors
+    /// As there; `NotHeld` when it was released before.
+    ///
+    /// # Cancel safety
+    /// The release begins with the call and goes on in the background.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+    /// # use fencelock::ErrorKind;
+    /// # let client = fencelock::Client::connect("memory:").await?;
+    /// let guard = std::sync::Arc::new(client.lock("shared guard")?.acquire().await?);
+    /// guard.release_ref().await?;
+    /// assert!(!guard.is_valid());
+    /// assert_eq!(guard.release_ref().await.unwrap_err().kind(), ErrorKind::NotHeld);
+    /// # Ok(()) }
+    /// ```
+    pub fn release_ref(&self) -> impl Future<Output = Result<()>> + Send + use<> {
+        let begun = self.start_release();
+        async {
+            match begun? {
+                None => Ok(()),
+                Some(wait) => released(wait.await.0),
+            }
         }
     }
 
@@ -239,6 +345,53 @@ impl Guard {
         self.lock.shared()
     }
 
+    fn lost_before(&self) -> Error {
+        let why = match self.shared().is_forked() {
+            true => "it belongs to the process that forked this one",
+            false => self.cell.lost().map_or("its validity ended", LossReason::describe),
+        };
+        Error::new(
+            ErrorKind::Lost,
+            format!("the lock {:?} is lost: {why}; stop, and acquire it again", self.lock.name),
+        )
+    }
+
+    fn released_before(&self) -> Error {
+        Error::new(
+            ErrorKind::NotHeld,
+            format!("this hold of the lock {:?} was released before", self.lock.name),
+        )
+    }
+
+    /// Set when this guard is released: others may go on with the hold.
+    fn over(&self) -> Arc<AtomicBool> {
+        let released = self.released.load(Ordering::Acquire);
+        self.over.get_or_init(|| Arc::new(AtomicBool::new(released))).clone()
+    }
+
+    /// Marks the guard as released; gives whether it was already.
+    fn end(&self) -> bool {
+        let before = self.released.swap(true, Ordering::AcqRel);
+        if let Some(over) = self.over.get() {
+            over.store(true, Ordering::Release);
+        }
+        before
+    }
+
+    /// Whether the hold goes on under other guards.
+    fn goes_on(&self) -> bool {
+        if !self.shares {
+            return false;
+        }
+        match self.lock.nests.leave(self.hold) {
+            Left::Inner => true,
+            Left::Last { reentries } => {
+                self.shared().reentries.fetch_add(reentries, Ordering::Relaxed);
+                false
+            }
+        }
+    }
+
     pub(crate) fn start_extend(&self, lease: Duration) -> Result<Wait> {
         let cell = Cell::default();
         let handle = cell.clone();
@@ -249,9 +402,20 @@ impl Guard {
         Ok(Wait::call(shared.clone(), cell, flush))
     }
 
-    /// `None`: it is released already.
-    pub(crate) fn start_release(&mut self) -> Result<Option<Wait>> {
-        self.released = true;
+    /// `None`: it is done already.
+    pub(crate) fn start_release(&self) -> Result<Option<Wait>> {
+        if self.end() {
+            return Err(self.released_before());
+        }
+        if self.shared().is_forked() {
+            return Err(forked());
+        }
+        if self.goes_on() {
+            return match self.cell.lost() {
+                Some(_) => Err(self.lost_before()),
+                None => Ok(None),
+            };
+        }
         let cell = self.cell.clone();
         let shared = self.shared();
         let (ended, flush) = shared.with_unflushed(|core, now| {
@@ -275,7 +439,9 @@ impl Guard {
     }
 
     fn leave(&self, core: &mut Core, now: Time) {
-        core.counts.held(now.since(self.since));
+        if self.shares || !self.reentry {
+            core.counts.held(now.since(self.since));
+        }
         if let Some(owner) = &self.owner {
             core.roster.leave(&self.lock.name, owner, self.hold);
         }
@@ -283,7 +449,7 @@ impl Guard {
 
     /// Releases in the background; gives whether something is to be sent.
     pub(crate) fn abandon(&mut self) -> bool {
-        if std::mem::replace(&mut self.released, true) {
+        if *self.released.get_mut() || self.end() || self.shared().is_forked() || self.goes_on() {
             return false;
         }
         let ended = self.shared().with_unflushed(|core, now| {
@@ -331,16 +497,16 @@ pub(crate) fn released(outcome: Outcome) -> Result<()> {
 /// An acquire that has begun.
 pub(crate) enum Started {
     Granted(Guard),
-    Pending { wait: Wait, lock: Arc<LockRef>, owner: Option<OwnerId> },
+    Pending { wait: Wait, lock: Arc<LockRef>, by: By },
 }
 
 impl Started {
     pub(crate) async fn guard(self) -> Result<Guard> {
         match self {
             Started::Granted(guard) => Ok(guard),
-            Started::Pending { mut wait, lock, owner } => {
+            Started::Pending { mut wait, lock, by } => {
                 let (outcome, now) = wait.watched(&lock.name).await;
-                Started::finish(wait, lock, owner, outcome, now)
+                Started::finish(wait, lock, by, outcome, now)
             }
         }
     }
@@ -349,12 +515,12 @@ impl Started {
     pub(crate) fn finish(
         wait: Wait,
         lock: Arc<LockRef>,
-        owner: Option<OwnerId>,
+        by: By,
         outcome: Outcome,
         now: Time,
     ) -> Result<Guard> {
         match outcome {
-            Outcome::Granted(grant) => Ok(Guard::new(lock, wait.into_cell(), owner, grant, now)),
+            Outcome::Granted(grant) => Ok(Guard::new(lock, wait.into_cell(), by, grant, now)),
             other => Err(failed(other)),
         }
     }
@@ -366,13 +532,17 @@ impl Started {
 pub struct Lost {
     cell: Cell,
     key: WatchKey,
+    over: Arc<AtomicBool>,
 }
 
 impl Future for Lost {
     type Output = LossReason;
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<LossReason> {
         let this = &mut *self;
-        this.cell.poll_lost(&mut this.key, cx.waker())
+        match this.cell.poll_lost(&mut this.key, cx.waker()) {
+            Poll::Ready(_) if this.over.load(Ordering::Acquire) => Poll::Pending,
+            polled => polled,
+        }
     }
 }
 
@@ -388,13 +558,17 @@ impl Drop for Lost {
 pub struct Wanted {
     cell: Cell,
     key: WatchKey,
+    over: Arc<AtomicBool>,
 }
 
 impl Future for Wanted {
     type Output = ();
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        this.cell.poll_wanted(&mut this.key, cx.waker())
+        match this.cell.poll_wanted(&mut this.key, cx.waker()) {
+            Poll::Ready(()) if this.over.load(Ordering::Acquire) => Poll::Pending,
+            polled => polled,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Distributed locks with fencing tokens, fair hand-off and watchdogs.
 //!
-//! A [`Client`] talks to one store: a Redis server, a SQLite file that the processes of one machine
-//! share, or this process's memory. A [`Lock`] is a name on that store. Acquiring it gives a
+//! A [`Client`] talks to one store: a Redis server, a ZooKeeper ensemble, a SQLite file that the
+//! processes of one machine share, or this process's memory. A [`Lock`] is a name on that store. Acquiring it gives a
 //! [`Guard`], which renews itself until it is released or dropped, and which tells its holder at
 //! once when it is lost.
 //!
@@ -27,6 +27,7 @@
 //! | `memory:` or `memory:name` | this process | `memory` |
 //! | `sqlite:path/to/file` | the processes of one machine | `sqlite` |
 //! | `redis://`, `rediss://`, `redis+unix://` | a Redis server | `redis` |
+//! | `zk://host1,host2/chroot`, `zks://` | a ZooKeeper ensemble, in Apache Curator's layout | `zookeeper`, for TLS `zookeeper-tls` |
 //!
 //! # Owners and re-entry
 //! A lock is re-entrant for its owner: by default the task (async), outside a task the thread, and
@@ -44,8 +45,10 @@
 //! connect again in the child. The parent's own holds are not disturbed. As with every library that
 //! has threads, fork while no other thread is in the middle of a call.
 
-#[cfg(not(any(feature = "memory", feature = "sqlite", feature = "redis")))]
-compile_error!("fencelock needs a store: turn on one of the features memory, sqlite, redis");
+#[cfg(not(any(feature = "memory", feature = "sqlite", feature = "redis", feature = "zookeeper")))]
+compile_error!(
+    "fencelock needs a store: turn on one of the features memory, sqlite, redis, zookeeper"
+);
 
 mod alarm;
 mod builder;
@@ -58,11 +61,13 @@ mod fork;
 mod guard;
 mod lock;
 mod metrics;
+mod nest;
 mod open;
 mod owner;
 mod roster;
 mod shared;
 mod sigterm;
+mod survey;
 mod sync;
 mod ticket;
 mod url;
@@ -79,9 +84,16 @@ pub mod redis {
     };
 }
 
+/// What only the ZooKeeper store has: its own options.
+#[cfg(feature = "zookeeper")]
+pub mod zookeeper {
+    pub use fencelock_zookeeper::{Acl, Login, Options, Recipe, Tls};
+}
+
 pub use builder::Builder;
 pub use cancel::CancelToken;
 pub use client::Client;
+pub use fencelock_engine::fact::{Fact, Severity};
 pub use fencelock_engine::hold::LossReason;
 pub use fencelock_engine::reply::{Abandoned, HoldInfo, LockInfo, WaiterInfo};
 pub use fencelock_engine::transport::Capabilities;
@@ -89,6 +101,7 @@ pub use fencelock_engine::{Error, ErrorKind, HoldId, Name, OwnerId, Token};
 pub use guard::{Guard, Lost, Wanted};
 pub use lock::Lock;
 pub use metrics::{Bucket, Histogram, Metrics};
+pub use survey::survey;
 pub use ticket::Ticket;
 pub use url::StoreUrl;
 

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use fencelock_engine::hold::LockKey;
 use fencelock_engine::request::Mode;
-use fencelock_engine::{Acquired, Ask, Name, Owner, Patience};
+use fencelock_engine::{Acquired, Ask, Name, Owner, Patience, Time};
 
 use crate::cell::Cell;
 use crate::client::inspected;
-use crate::guard::{Guard, Started};
+use crate::guard::{By, Guard, Started};
+use crate::nest::{Nests, Shared as Shares};
 use crate::owner::Identity;
-use crate::shared::{Handle, Shared};
+use crate::shared::{Core, Handle, Shared, draining};
 use crate::wait::Wait;
-use crate::{OwnerId, Result, Token};
+use crate::{OwnerId, Result, Token, clock};
 
 /// A lock on a store, with the options of its acquisitions. Cheap to clone; a clone with other
 /// options is the same lock.
@@ -116,6 +117,27 @@ impl Lock {
         self
     }
 
+    /// Acquires for the owner with this number within the client: for hosts that have tasks of
+    /// their own (another executor, another language). The same number re-enters; unlike
+    /// [`Lock::owner`] it means nothing to the store or to another client, and a lock passes
+    /// between such owners without asking the store. The two highest bits of the number are not
+    /// told apart.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+    /// # let client = fencelock::Client::connect("memory:").await?;
+    /// let lock = client.lock("numbered")?;
+    /// let guard = lock.clone().local_owner(7).acquire().await?;
+    /// assert!(lock.clone().local_owner(7).try_acquire().await?.is_reentry());
+    /// assert!(lock.local_owner(8).try_acquire().await.is_err());
+    /// # drop(guard); Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn local_owner(mut self, number: u64) -> Lock {
+        self.identity = Identity::Local(number);
+        self
+    }
+
     /// Makes every acquisition its own owner: acquiring again waits, also in the same task.
     ///
     /// ```
@@ -185,12 +207,10 @@ impl Lock {
     /// How many holds the present owner (task or thread, or the explicit owner in this client) has
     /// on the lock; 0 with [`Lock::non_reentrant`]. Asks the store nothing.
     pub fn hold_count(&self) -> usize {
-        let owner = match &self.identity {
-            Identity::Ambient => Owner::Local(crate::owner::ambient()),
-            Identity::Explicit(owner) => Owner::Explicit(owner.clone()),
-            Identity::Fresh => return 0,
-        };
-        self.inner.count(&owner)
+        match &self.identity {
+            Identity::Fresh => 0,
+            identity => self.inner.count(&identity.owner()),
+        }
     }
 
     pub(crate) fn start(&self, limit: Limit) -> Result<Started> {
@@ -208,6 +228,16 @@ impl Lock {
 
     fn start_ask(&self, limit: Limit, attach: Option<Token>) -> Result<Started> {
         let owner = self.identity.owner();
+        let nestable = self.lease.is_none() && self.max_hold.is_none();
+        let nested = match &owner {
+            Owner::Local(owner) if nestable => Some(*owner),
+            _ => None,
+        };
+        if let Some(owner) = nested
+            && let Some(shared) = self.inner.reenter(owner)
+        {
+            return Ok(Started::Granted(Guard::nested(self.inner.clone(), shared)));
+        }
         let explicit = match &owner {
             Owner::Explicit(owner) => Some(owner.clone()),
             Owner::Local(_) => None,
@@ -217,6 +247,9 @@ impl Lock {
         let shared = self.inner.shared();
         let handle = cell.clone();
         let (acquired, flush) = shared.with_unflushed(|core, now| {
+            if core.draining && self.inner.held(core, now, &owner) == 0 {
+                return Err(draining());
+            }
             let patience = match limit {
                 Limit::Try => Patience::Try,
                 Limit::For(span) => Patience::Until(now + span),
@@ -240,12 +273,13 @@ impl Lock {
                 if flush {
                     shared.flush();
                 }
-                Started::Granted(Guard::new(self.inner.clone(), cell, explicit, grant, now))
+                let by = By { explicit, nested };
+                Started::Granted(Guard::new(self.inner.clone(), cell, by, grant, now))
             }
             (Acquired::Pending(call), _) => Started::Pending {
                 wait: Wait::acquire(shared.clone(), cell, call, flush),
                 lock: self.inner.clone(),
-                owner: explicit,
+                by: By { explicit, nested },
             },
         })
     }
@@ -269,29 +303,49 @@ pub(crate) enum Limit {
 pub(crate) struct LockRef {
     pub(crate) handle: Arc<Handle>,
     pub(crate) name: Name,
+    pub(crate) nests: Nests,
     key: LockKey,
 }
 
 impl LockRef {
     pub(crate) fn new(handle: Arc<Handle>, name: Name) -> Result<LockRef> {
         let key = handle.shared.with(|core, _| core.engine.lock(&name))?;
-        Ok(LockRef { handle, name, key })
+        Ok(LockRef { handle, name, nests: Nests::default(), key })
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.handle.shared
     }
 
+    /// One more level under a hold of the watchdog's that this owner has, if it can be trusted.
+    fn reenter(&self, owner: u64) -> Option<Shares> {
+        let shared = self.shared();
+        if shared.is_forked() {
+            return None;
+        }
+        let now = clock::now();
+        self.nests.enter(owner, now, |hold| {
+            let left = shared.with(|core, now| core.engine.remaining(now, hold).map(|l| now + l));
+            left.ok().flatten()
+        })
+    }
+
     fn count(&self, owner: &Owner) -> usize {
-        let count = self.shared().with(|core, now| match owner {
-            Owner::Local(owner) => core.engine.count(now, self.key, *owner),
+        // A forked child holds nothing.
+        self.shared().with(|core, now| self.held(core, now, owner)).unwrap_or(0)
+    }
+
+    fn held(&self, core: &Core, now: Time, owner: &Owner) -> usize {
+        match owner {
+            Owner::Local(owner) => match core.engine.count(now, self.key, *owner) {
+                0 => 0,
+                count => count + self.nests.inner(*owner),
+            },
             Owner::Explicit(owner) => {
                 let holds = core.roster.holds(&self.name, owner).iter();
                 holds.filter(|hold| core.engine.remaining(now, **hold).is_some()).count()
             }
-        });
-        // A forked child holds nothing.
-        count.unwrap_or(0)
+        }
     }
 }
 

@@ -104,9 +104,11 @@ impl Counts {
         self.reconnects += 1;
     }
 
-    pub(crate) fn snapshot(&self, waiting: u64) -> Metrics {
+    pub(crate) fn snapshot(&self, waiting: u64, reentries: u64) -> Metrics {
+        let mut grants = self.grants;
+        grants[how_index(How::Reentry)] += reentries;
         Metrics {
-            grants: self.grants,
+            grants,
             losses: self.losses,
             renewals: self.renewals,
             renewal_failures: self.renewal_failures,
@@ -181,7 +183,8 @@ impl Metrics {
         self.grants.iter().sum()
     }
 
-    /// How many holds were granted as re-entries.
+    /// How many holds were granted as re-entries. Those that need nothing of their own are counted
+    /// when the outermost hold is released.
     pub fn grants_reentry(&self) -> u64 {
         self.grants[0]
     }

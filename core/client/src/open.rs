@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fencelock_engine::Keeping;
 use fencelock_engine::transport::{Capabilities, Transport};
 use tokio::runtime::Handle;
 
@@ -40,6 +41,8 @@ pub(crate) enum Store {
     Sqlite(fencelock_sqlite::Options),
     #[cfg(feature = "redis")]
     Redis(Box<fencelock_redis::Options>),
+    #[cfg(feature = "zookeeper")]
+    ZooKeeper(Box<fencelock_zookeeper::Options>),
 }
 
 impl Store {
@@ -48,6 +51,7 @@ impl Store {
         url: &StoreUrl,
         options: StoreOptions,
         connect_timeout: Duration,
+        lease: Duration,
     ) -> Result<Store> {
         #[cfg(feature = "redis")]
         let only_redis = options.key_prefix.is_some() || options.credentials.is_some();
@@ -80,9 +84,17 @@ impl Store {
                 redis.check()?;
                 Ok(Store::Redis(Box::new(redis)))
             }
+            #[cfg(feature = "zookeeper")]
+            Kind::ZooKeeper => {
+                let mut zookeeper = fencelock_zookeeper::Options::from_url(&url.text)?;
+                zookeeper.connect_timeout = zookeeper.connect_timeout.min(connect_timeout);
+                // A hold lasts as long as the session.
+                zookeeper.session_timeout = lease;
+                Ok(Store::ZooKeeper(Box::new(zookeeper)))
+            }
             #[allow(unreachable_patterns)]
             _ => {
-                let _ = (options, connect_timeout);
+                let _ = (options, connect_timeout, lease);
                 Err(Error::new(
                     ErrorKind::Unsupported,
                     format!(
@@ -102,6 +114,18 @@ impl Store {
             Store::Sqlite(_) => fencelock_sqlite::CAPABILITIES,
             #[cfg(feature = "redis")]
             Store::Redis(_) => fencelock_redis::CAPABILITIES,
+            #[cfg(feature = "zookeeper")]
+            Store::ZooKeeper(_) => fencelock_zookeeper::CAPABILITIES,
+        }
+    }
+
+    /// How it keeps holds.
+    pub(crate) fn keeping(&self) -> Keeping {
+        match self {
+            #[cfg(feature = "zookeeper")]
+            Store::ZooKeeper(_) => Keeping::Session,
+            #[allow(unreachable_patterns)]
+            _ => Keeping::Leases,
         }
     }
 
@@ -114,6 +138,8 @@ impl Store {
             Store::Sqlite(_) => false,
             #[cfg(feature = "redis")]
             Store::Redis(_) => true,
+            #[cfg(feature = "zookeeper")]
+            Store::ZooKeeper(_) => true,
         }
     }
 
@@ -131,6 +157,13 @@ impl Store {
                     return Err(crate::connect::no_runtime());
                 };
                 fencelock_redis::open(*options, id, sink, runtime)?
+            }
+            #[cfg(feature = "zookeeper")]
+            Store::ZooKeeper(options) => {
+                let Some(runtime) = runtime else {
+                    return Err(crate::connect::no_runtime());
+                };
+                fencelock_zookeeper::open(*options, id, sink, runtime)?
             }
         };
         let _ = runtime;

@@ -13,13 +13,17 @@ pub(crate) enum Identity {
     Ambient,
     /// Whoever shows the id.
     Explicit(OwnerId),
+    /// Whoever shows the number, within this client.
+    Local(u64),
     /// Each acquisition is its own.
     Fresh,
 }
 
-/// Tasks, threads and single acquisitions number themselves: the two highest bits say which.
+/// Tasks, threads, single acquisitions and the caller's own numbers: the two highest bits say
+/// which.
 const TASK: u64 = 1 << 63;
 const FRESH: u64 = 1 << 62;
+const LOCAL: u64 = TASK | FRESH;
 
 impl Identity {
     pub(crate) fn owner(&self) -> Owner {
@@ -27,9 +31,15 @@ impl Identity {
         match self {
             Identity::Ambient => Owner::Local(ambient()),
             Identity::Explicit(owner) => Owner::Explicit(owner.clone()),
+            Identity::Local(number) => Owner::Local(local(*number)),
             Identity::Fresh => Owner::Local(NEXT.fetch_add(1, Ordering::Relaxed)),
         }
     }
+}
+
+/// A number of the caller's, which has 62 bits.
+fn local(number: u64) -> u64 {
+    LOCAL | number
 }
 
 /// The task's number, or the thread's.
@@ -71,7 +81,7 @@ fn number(id: tokio::task::Id) -> u64 {
     }
     let mut take = Take(0);
     id.hash(&mut take);
-    take.finish() & !(TASK | FRESH)
+    take.finish() & !LOCAL
 }
 
 #[cfg(test)]

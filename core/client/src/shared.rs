@@ -1,7 +1,7 @@
 //! What all handles of one client share: the engine under its mutex, and what stands around it.
 
 use std::cell::{Cell as StdCell, RefCell};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use fencelock_engine::request::Request;
@@ -29,6 +29,8 @@ pub(crate) struct Core {
     pub(crate) armed: Time,
     /// Whether the store was asked anything since the alarm looked.
     pub(crate) used: bool,
+    /// New owners are turned away; those that hold or wait may go on.
+    pub(crate) draining: bool,
     /// What was asked before there was a transport.
     backlog: Vec<Request>,
 }
@@ -52,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) capabilities: Capabilities,
     link: watch::Sender<Link>,
     closed: AtomicBool,
+    /// Re-entries that the engine was not asked about.
+    pub(crate) reentries: AtomicU64,
     born: u32,
 }
 
@@ -80,6 +84,7 @@ impl Shared {
                 roster: Roster::default(),
                 armed: Time::MAX,
                 used: false,
+                draining: false,
                 backlog: Vec::new(),
             }),
             transport: OnceLock::new(),
@@ -88,6 +93,7 @@ impl Shared {
             capabilities,
             link: watch::Sender::new(Link::Down(None)),
             closed: AtomicBool::new(false),
+            reentries: AtomicU64::new(0),
             born: fork::generation(),
         }))
     }
@@ -275,6 +281,16 @@ impl Shared {
         Shared::start(self, |core, now, cell| core.engine.close(now, cell)).ok()
     }
 
+    /// Turns new owners away from now on; gives whether nothing is held and nobody waits.
+    pub(crate) fn drain_more(&self) -> bool {
+        let idle = self.with(|core, _| {
+            core.draining = true;
+            core.engine.is_idle()
+        });
+        // There is nothing to wait for in a forked child.
+        idle.unwrap_or(true)
+    }
+
     fn finish_close(&self) {
         if !self.closed.swap(true, Ordering::AcqRel) {
             if let Some(transport) = self.transport.get() {
@@ -311,7 +327,7 @@ impl Shared {
     pub(crate) fn metrics(&self) -> Metrics {
         let counted = self.with(|core, _| (core.counts.clone(), core.engine.waiting()));
         let (counts, waiting) = counted.unwrap_or_default();
-        counts.snapshot(waiting as u64)
+        counts.snapshot(waiting as u64, self.reentries.load(Ordering::Relaxed))
     }
 
     fn take(&self, events: &mut Vec<Event>) {
@@ -424,10 +440,17 @@ fn log(note: &Note) {
     }
 }
 
-fn forked() -> Error {
+pub(crate) fn forked() -> Error {
     Error::new(
         ErrorKind::Closed,
         "this client belongs to the parent process: after a fork, connect a new one",
+    )
+}
+
+pub(crate) fn draining() -> Error {
+    Error::new(
+        ErrorKind::Closed,
+        "this client is closing: it lets go on what holds or waits, and takes nothing new",
     )
 }
 

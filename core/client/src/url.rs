@@ -11,6 +11,7 @@ pub(crate) enum Kind {
     Memory,
     Sqlite,
     Redis,
+    ZooKeeper,
 }
 
 /// A store's URL. Shown without what may be secret.
@@ -21,7 +22,7 @@ pub(crate) enum Kind {
 /// let url = StoreUrl::parse("redis://app:secret@cache.example:6380/2")?;
 /// assert_eq!(url.scheme(), "redis");
 /// assert_eq!(url.to_string(), "redis://***@cache.example:6380/2");
-/// assert_eq!(StoreUrl::parse("zk://h1,h2").unwrap_err().kind(), ErrorKind::Unsupported);
+/// assert_eq!(StoreUrl::parse("mysql://h").unwrap_err().kind(), ErrorKind::Unsupported);
 /// # Ok::<(), fencelock::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
@@ -32,12 +33,11 @@ pub struct StoreUrl {
 }
 
 /// Schemes that are meant to come.
-const PLANNED: [&str; 8] = [
+const PLANNED: [&str; 7] = [
     "redis+sentinel",
     "rediss+sentinel",
     "redis+cluster",
     "redis+quorum",
-    "zk",
     "postgres",
     "postgresql",
     "mysql",
@@ -53,7 +53,7 @@ impl StoreUrl {
         StoreUrl::split(text).map(|(url, _)| url)
     }
 
-    /// The scheme: `memory`, `sqlite`, `redis`, `rediss` or `redis+unix`.
+    /// The scheme: `memory`, `sqlite`, `redis`, `rediss`, `redis+unix`, `zk` or `zks`.
     pub fn scheme(&self) -> &str {
         self.text.split_once(':').map_or("", |(scheme, _)| scheme)
     }
@@ -70,6 +70,7 @@ impl StoreUrl {
             "memory" => Kind::Memory,
             "sqlite" => Kind::Sqlite,
             "redis" | "rediss" | "redis+unix" => Kind::Redis,
+            "zk" | "zks" => Kind::ZooKeeper,
             planned if PLANNED.contains(&planned) => {
                 return Err(Error::new(
                     ErrorKind::Unsupported,
@@ -79,8 +80,8 @@ impl StoreUrl {
             other => {
                 // Not the whole of it: what has no known scheme may still hold a password.
                 return Err(invalid(format!(
-                    "unknown store {:?}; there are memory:, sqlite:, redis://, rediss:// and \
-                     redis+unix://",
+                    "unknown store {:?}; there are memory:, sqlite:, redis://, rediss://, \
+                     redis+unix://, zk:// and zks://",
                     other.chars().take(20).collect::<String>()
                 )));
             }
@@ -123,7 +124,7 @@ impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = self.text.split(['?', '#']).next().unwrap_or_default();
         match (self.kind, shown.split_once("://")) {
-            (Kind::Redis, Some((scheme, rest))) => match rest.rsplit_once('@') {
+            (Kind::Redis | Kind::ZooKeeper, Some((scheme, rest))) => match rest.rsplit_once('@') {
                 Some((_, host)) => write!(f, "{scheme}://***@{host}"),
                 None => f.write_str(shown),
             },

@@ -23,6 +23,14 @@ macro_rules! on_every_store {
                 }
             }
         )*)* }
+        mod zookeeper { $($(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                if let Some(world) = crate::World::zookeeper() {
+                    crate::suite::$module::$case(&world).await
+                }
+            }
+        )*)* }
     };
 }
 
@@ -39,6 +47,8 @@ on_every_store! {
         p05_re_entry_on_an_ended_hold_is_a_new_grant,
         p05_non_reentrant_excludes_its_own_task,
         p05_a_shorter_inner_lease_does_not_cut_the_outer_one,
+        p05_levels_end_in_any_order,
+        p08_every_level_is_told_of_the_loss_and_none_that_was_left,
     }
     owners {
         p06_an_explicit_owner_re_enters_from_another_client,
@@ -104,6 +114,14 @@ macro_rules! blocking_on_every_store {
             #[test]
             fn $case() {
                 if let Some(world) = crate::World::redis() {
+                    crate::suite::blocking::$case(&world)
+                }
+            }
+        )* }
+        mod blocking_zookeeper { $(
+            #[test]
+            fn $case() {
+                if let Some(world) = crate::World::zookeeper() {
                     crate::suite::blocking::$case(&world)
                 }
             }

@@ -66,6 +66,8 @@ pub enum Outcome {
     Listed(Vec<Name>),
     /// How many holds were ended.
     Broken(usize),
+    /// Whether there was a holder to ask.
+    Revoked(bool),
     /// The store answered: its time in microseconds.
     Time(u64),
     /// The client is closed: nothing is held or queued any more, or the bound has passed.

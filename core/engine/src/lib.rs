@@ -2,7 +2,8 @@
 //!
 //! [`Engine`] is one client's state machine: it takes calls and [`Event`]s, each with the caller's
 //! clock reading, and gives [`Effect`]s. [`store`] holds the rules that a store applies to one
-//! lock, in plain Rust; [`redis`] the same rules as Lua scripts, with their codec.
+//! lock, in plain Rust; [`redis`] the same rules as Lua scripts, with their codec; [`zookeeper`] what
+//! a client does to keep locks in ZooKeeper.
 
 #![deny(clippy::unwrap_used, clippy::expect_used)]
 
@@ -22,6 +23,7 @@ macro_rules! planted {
 
 pub mod error;
 pub mod event;
+pub mod fact;
 pub mod hold;
 pub mod id;
 pub mod name;
@@ -36,6 +38,7 @@ pub mod time;
 pub mod token;
 pub mod transport;
 pub mod validity;
+pub mod zookeeper;
 
 mod engine;
 
@@ -45,6 +48,6 @@ pub use event::{Effect, Event, Note, Outcome};
 pub use hold::{Ask, CallKey, Grant, HoldKey, How, LockKey, LossReason, Owner, Patience};
 pub use id::{ClientId, HoldId, OwnerId};
 pub use name::Name;
-pub use options::Options;
+pub use options::{Keeping, Options};
 pub use time::Time;
 pub use token::Token;

@@ -29,6 +29,20 @@ pub struct Options {
     pub request_timeout: Duration,
     /// How many waiters one client may have. More are refused. Default 1,000,000.
     pub max_waiters: usize,
+    /// How the store keeps holds. Follows from the store, not from taste.
+    pub keeping: Keeping,
+}
+
+/// How a store keeps a hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Keeping {
+    /// For a lease of its own. Tokens keep pace with the store's clock, and holders are told when
+    /// another client queues.
+    #[default]
+    Leases,
+    /// For as long as the client's session lives, whatever lease was asked for. A block of tokens
+    /// is never extended, and nobody tells a holder of waiters: it looks before each local run.
+    Session,
 }
 
 impl Default for Options {
@@ -40,6 +54,7 @@ impl Default for Options {
             local_run_time: Duration::from_millis(10),
             request_timeout: Duration::from_secs(3),
             max_waiters: 1_000_000,
+            keeping: Keeping::Leases,
         }
     }
 }

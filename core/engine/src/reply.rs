@@ -30,6 +30,8 @@ pub enum Body {
     List(Vec<Name>),
     /// To [`Op::Break`](crate::request::Op::Break): how many holds were ended.
     Break(usize),
+    /// To [`Op::Revoke`](crate::request::Op::Revoke): whether there was a holder.
+    Revoke(bool),
     /// To [`Op::Time`](crate::request::Op::Time).
     Time,
 }

@@ -56,6 +56,9 @@ pub enum Op {
     },
     /// End every hold on the lock, whoever has it.
     Break(Name),
+    /// Ask the holder, whoever it is, to give the lock up soon. Only where it is not told of waiters
+    /// by itself.
+    Revoke(Name),
     /// Ask nothing but the store's time. Sent when a connection is up.
     Time,
 }

@@ -54,6 +54,9 @@ pub struct Capabilities {
     pub leases: bool,
     /// `previous_abandoned` is known.
     pub abandoned: bool,
+    /// Names of locks are paths: slashes separate, no part is empty, and a lock does not lie below
+    /// another.
+    pub paths: bool,
 }
 
 /// Why a store could not be opened.

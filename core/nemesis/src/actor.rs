@@ -7,9 +7,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use fencelock_history::Record;
 use fencelock_testkit::{children, eventually};
 
-use crate::history::{History, LIMIT, Record};
+use crate::history::{History, LIMIT};
 
 /// A client in a process of its own, which does what it is told, line by line. Killed on drop, and
 /// by the kernel when the test process ends.
@@ -39,7 +40,23 @@ impl Actor {
         environment: impl IntoIterator<Item = (impl AsRef<OsStr>, impl AsRef<OsStr>)>,
     ) -> Actor {
         let mut command = Command::new(program());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).envs(environment);
+        command.envs(environment);
+        Actor::launch(history, name, command)
+    }
+
+    /// Starts one by the words of `prefix`, such as `ip netns exec NAME`, which put it elsewhere.
+    ///
+    /// # Panics
+    /// When it cannot be started: build it with `cargo build -p fencelock-nemesis`.
+    pub fn start_behind(history: &History, name: &str, prefix: &[String]) -> Actor {
+        let Some((first, rest)) = prefix.split_first() else { return Actor::start(history, name) };
+        let mut command = Command::new(first);
+        command.args(rest).arg(program());
+        Actor::launch(history, name, command)
+    }
+
+    fn launch(history: &History, name: &str, mut command: Command) -> Actor {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = match children::spawn(command) {
             Ok(child) => child,
             Err(error) => panic!(
@@ -55,7 +72,7 @@ impl Actor {
             let (history, name) = (history.clone(), name.clone());
             move || {
                 for line in BufReader::new(output).lines().map_while(Result::ok) {
-                    if let Some(record) = Record::parse(&name, &line) {
+                    if let Some(record) = Record::from_words(&name, &line) {
                         history.push(record);
                     }
                 }

@@ -1,4 +1,4 @@
-//! The joint history of a run: one record for each thing that happened, one line for each record.
+//! The joint history of a run, while it grows: the records that everybody's lines make.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -6,69 +6,13 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use fencelock_history::{NEMESIS, Record, write};
+
 /// How long anything that is awaited may take on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(30);
 
 /// A pause of all threads that is worth a note.
 const STALL: u64 = 300_000_000;
-
-/// Who writes what is done to the actors and to the store.
-pub(crate) const NEMESIS: &str = "nemesis";
-
-/// One thing that happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// When, by the boot clock of the one to whom it happened.
-    pub at: u64,
-    /// When, by its wall clock.
-    pub wall: u64,
-    /// Whose record this is: an actor's name, or `nemesis`.
-    pub who: Arc<str>,
-    /// What happened.
-    pub event: String,
-    /// What it concerns: an acquisition, a client, a fault.
-    pub tag: String,
-    /// More about it.
-    pub fields: Vec<(String, String)>,
-}
-
-impl Record {
-    /// Reads an actor's line: `at wall event tag key=value…`.
-    pub fn parse(who: &Arc<str>, line: &str) -> Option<Record> {
-        let mut words = line.split(' ');
-        let at = words.next()?.parse().ok()?;
-        let wall = words.next()?.parse().ok()?;
-        let event = words.next()?.to_owned();
-        let tag = words.next().unwrap_or_default().to_owned();
-        let fields = words
-            .filter_map(|word| word.split_once('='))
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .collect();
-        Some(Record { at, wall, who: who.clone(), event, tag, fields })
-    }
-
-    /// The value of a field.
-    pub fn get(&self, key: &str) -> Option<&str> {
-        self.fields.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
-    }
-
-    /// The number in a field; 0 when there is none.
-    pub fn number(&self, key: &str) -> u64 {
-        self.get(key).and_then(|value| value.parse().ok()).unwrap_or(0)
-    }
-
-    /// Whether it is this event.
-    pub fn is(&self, event: &str) -> bool {
-        self.event == event
-    }
-}
-
-impl fmt::Display for Record {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {} {} {}", self.at, self.wall, self.who, self.event, self.tag)?;
-        self.fields.iter().try_for_each(|(key, value)| write!(f, " {key}={value}"))
-    }
-}
 
 /// The joint history. Cheap to clone; all clones are the same history.
 #[derive(Clone, Debug, Default)]
@@ -159,17 +103,13 @@ impl History {
         }
     }
 
-    /// Writes it to a file, in the order of time.
+    /// Writes it to a file as JSON lines, in the order of time.
     ///
     /// # Errors
     /// When the file cannot be written.
     pub fn save(&self, path: &Path) -> io::Result<()> {
-        let mut records = self.since(0);
-        records.sort_by_key(|record| record.at);
         let mut file = io::BufWriter::new(std::fs::File::create(path)?);
-        for record in records {
-            writeln!(file, "{record}")?;
-        }
+        write(&self.since(0), &mut file)?;
         file.flush()
     }
 }

@@ -2,10 +2,9 @@
 //!
 //! An [`Actor`] is a client in a process of its own, which can be killed, stopped and lied to about
 //! the time. What all actors say, and what is done to them, goes into one [`History`], which
-//! [`check`] judges. The tests stage one fault each; the `nemesis` command mixes them by a seed.
+//! [`fencelock_history::check`] judges. The tests stage one fault each; the `nemesis` command mixes them by a seed.
 
 mod actor;
-pub mod check;
 mod clock;
 mod dice;
 mod history;
@@ -16,6 +15,7 @@ mod shim;
 pub use actor::Actor;
 pub use clock::{boot, wall};
 pub use dice::Dice;
-pub use history::{History, LIMIT, Record};
+pub use fencelock_history::{Record, check};
+pub use history::{History, LIMIT};
 pub use ledger::Ledger;
 pub use shim::{Shim, WrongClock};

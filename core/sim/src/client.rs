@@ -81,7 +81,7 @@ impl Client {
 #[allow(missing_docs)]
 pub enum Call {
     Acquire(Waiting),
-    Release { lock: usize, since: Instant, sent: Option<HoldId> },
+    Release { lock: usize, hold: Tag, since: Instant, sent: Option<HoldId> },
     Extend { hold: Tag },
     Break,
     Close,
@@ -172,4 +172,6 @@ pub struct Held {
     pub since: Instant,
     /// It ends by itself.
     pub ends: bool,
+    /// How far its holder trusts it, as the history says.
+    pub trusted: Instant,
 }

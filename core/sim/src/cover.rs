@@ -42,6 +42,22 @@ pub enum Cover {
     BatchedRenewal,
     Extended,
     Broken,
+    ScriptsForgotten,
+    Evicted,
+    ForeignKey,
+    AcquireRepeated,
+    OwnerJoinedLate,
+    Slowed,
+    Renewed,
+    ZkExpired,
+    ZkReattached,
+    ZkElection,
+    ZkCutOff,
+    ZkReaped,
+    ZkLostWrite,
+    ZkForeign,
+    ZkRevoked,
+    ZkDeleted,
 }
 
 const NAMES: [(Cover, &str); Cover::COUNT] = [
@@ -83,11 +99,27 @@ const NAMES: [(Cover, &str); Cover::COUNT] = [
     (Cover::BatchedRenewal, "several holds in one renewal"),
     (Cover::Extended, "lease extended"),
     (Cover::Broken, "lock broken"),
+    (Cover::ScriptsForgotten, "scripts forgotten"),
+    (Cover::Evicted, "lock evicted"),
+    (Cover::ForeignKey, "foreign key in a lock's place"),
+    (Cover::AcquireRepeated, "acquire repeated at the store"),
+    (Cover::OwnerJoinedLate, "owner joined by a heartbeat"),
+    (Cover::Slowed, "slow way back"),
+    (Cover::Renewed, "renewed"),
+    (Cover::ZkExpired, "zookeeper: session expired"),
+    (Cover::ZkReattached, "zookeeper: session taken up again"),
+    (Cover::ZkElection, "zookeeper: another leader"),
+    (Cover::ZkCutOff, "zookeeper: a holder's server cut off"),
+    (Cover::ZkReaped, "zookeeper: container reaped"),
+    (Cover::ZkLostWrite, "zookeeper: write of unknown outcome"),
+    (Cover::ZkForeign, "zookeeper: granted to a foreign contender"),
+    (Cover::ZkRevoked, "zookeeper: holder asked to let go"),
+    (Cover::ZkDeleted, "zookeeper: holder's node deleted"),
 ];
 
 impl Cover {
     /// How many cases there are.
-    pub const COUNT: usize = Cover::Broken as usize + 1;
+    pub const COUNT: usize = Cover::ZkDeleted as usize + 1;
 }
 
 /// The counters.
@@ -106,6 +138,11 @@ impl Coverage {
     /// Counts a case.
     pub fn add(&mut self, case: Cover) {
         self.counts[case as usize] += 1;
+    }
+
+    /// How often a case was met.
+    pub fn count(&self, case: Cover) -> u64 {
+        self.counts[case as usize]
     }
 
     /// Adds another run's counters.

@@ -25,11 +25,33 @@ impl World {
         call: impl FnOnce(&mut Engine<Tag>, Time) -> R,
     ) -> R {
         let mut now = self.local(slot);
-        if self.dice.chance(self.plan.hazards.stale_read) {
+        let stale = self.dice.chance(self.plan.hazards.stale_read);
+        let mut before = None;
+        if stale {
+            before = self.engine_time(slot);
             now = now - std::time::Duration::from_nanos(self.dice.below(2_000 * US));
         }
         self.steps += 1;
-        call(&mut self.clients[slot].engine, now)
+        let result = call(&mut self.clients[slot].engine, now);
+        if stale {
+            let after = self.engine_time(slot);
+            if before > after && after.is_some() {
+                self.checks.fail("lease arithmetic", self.now, || {
+                    format!("c{slot}: the engine's time went from {before:?} back to {after:?}")
+                });
+            }
+        }
+        result
+    }
+
+    /// What the engine takes for the present, as far as what is left of a hold shows it.
+    fn engine_time(&self, slot: usize) -> Option<Time> {
+        let (now, client) = (self.local(slot), &self.clients[slot]);
+        client.actors.iter().flat_map(|actor| &actor.held).find_map(|held| {
+            let left = client.engine.remaining(now, held.key).filter(|left| !left.is_zero())?;
+            let most = client.engine.remaining(Time::ZERO, held.key)?;
+            Some(now + left - most)
+        })
     }
 
     /// The engine's timer.
@@ -148,8 +170,10 @@ impl World {
 
     fn noted(&mut self, slot: usize, note: Note) {
         self.trace.line(self.now, || format!("c{slot} notes {note:?}"));
-        if matches!(note, Note::StrayGrant(_)) {
-            self.cover.add(Cover::StrayGrant);
+        match note {
+            Note::StrayGrant(_) => self.cover.add(Cover::StrayGrant),
+            Note::Renewed(_) => self.cover.add(Cover::Renewed),
+            _ => {}
         }
     }
 
@@ -172,14 +196,19 @@ impl World {
             }
             (Call::Acquire(waiting), Outcome::Failed(error)) => {
                 self.checks.queue.withdrawn(slot, tag);
-                self.refused(slot, &waiting.patience, waiting.terms, error.kind());
+                self.tell(slot, "failed", tag, &[("kind", &error.kind())]);
+                self.refused(slot, &waiting.patience, waiting.terms, waiting.lock, error.kind());
             }
-            (Call::Release { .. }, Outcome::Released) => {}
-            (Call::Release { lock, since, sent }, Outcome::Failed(error)) => {
+            (Call::Release { hold, .. }, Outcome::Released) => {
+                self.tell(slot, "released", hold, &[])
+            }
+            (Call::Release { lock, hold, since, sent }, Outcome::Failed(error)) => {
+                self.tell(slot, "unreleased", hold, &[("kind", &error.kind())]);
                 let lost = error.kind() == ErrorKind::Lost
                     && (!sent.is_some_and(|hold| self.checks.abandoned.was_released(hold))
                         || self.checks.exclusion.broken_since(lock, since));
-                if !lost && error.kind() != ErrorKind::Unavailable {
+                let foreign = error.kind() == ErrorKind::Misconfigured && self.was_foreign(lock);
+                if !lost && !foreign && error.kind() != ErrorKind::Unavailable {
                     self.checks.fail("only the holder releases", self.now, || {
                         format!("c{slot} {tag:x}: a release ended as {error:?}")
                     });
@@ -207,12 +236,15 @@ impl World {
         slot: usize,
         patience: &fencelock_engine::Patience,
         terms: Terms,
+        lock: usize,
         kind: ErrorKind,
     ) {
         use fencelock_engine::Patience;
         let fits = match (patience, kind) {
             (_, ErrorKind::Closed | ErrorKind::Cancelled) => self.clients[slot].closing.is_some(),
             (_, ErrorKind::NotHeld) => terms.attach,
+            (_, ErrorKind::Unsupported) => self.zk_refuses(),
+            (_, ErrorKind::Misconfigured) => self.was_foreign(lock) || self.zk_refuses(),
             (Patience::Try, ErrorKind::Contended | ErrorKind::Unavailable) => true,
             (Patience::Until(_), ErrorKind::TimedOut | ErrorKind::Unavailable) => true,
             _ => false,
@@ -257,6 +289,9 @@ impl World {
             &self.clients,
             crate::check::Delivery { slot, tag, who, lock, grant: &grant },
         );
+        if self.zk.is_some() {
+            self.zk_granted(lock, token, &grant);
+        }
         let seen = self.checks.fence.read(lock, token);
         let local = self.local(slot);
         let incarnation = self.clients[slot].incarnation;
@@ -286,10 +321,26 @@ impl World {
             end: local,
             since: self.now,
             ends: terms.ends,
+            trusted: 0,
         });
         actor.cancel_at = None;
         actor.regret = regret;
         actor.until = actor.until.max(self.now + hold_for);
+        if self.tells() {
+            let until = self.trust(slot, tag);
+            let abandoned = format!("{:?}", grant.abandoned);
+            let fields: [(&str, &dyn std::fmt::Display); 5] = [
+                ("lock", &format!("lock-{lock}")),
+                ("token", &token),
+                ("abandoned", &abandoned),
+                ("reentry", &grant.reentry),
+                ("until", &until),
+            ];
+            self.tell(slot, "granted", tag, &fields);
+            if let Some(held) = self.clients[slot].actors[number].held.last_mut() {
+                held.trusted = until;
+            }
+        }
     }
 
     fn lost(&mut self, slot: usize, tag: Tag, reason: LossReason) {
@@ -313,11 +364,15 @@ impl World {
         let kept = !held.ends && reason == LossReason::NotRenewed;
         let lock = held.lock;
         self.cover.add(Cover::LostTold);
+        self.tell(slot, "lost", tag, &[("reason", &format!("{reason:?}"))]);
         if self.now < self.clients[slot].paused_until + 2_000 * US {
             self.cover.add(Cover::ExpiredWhilePaused);
         }
         let half = self.plan.options.lease.as_nanos() as u64 / 2;
-        if kept && self.now > self.trouble_until + half {
+        let excused = self.was_foreign(lock) || self.now <= self.trouble_until + half;
+        if kept && excused {
+            self.checks.waive("watchdog");
+        } else if kept {
             self.checks.fail("watchdog", self.now, || {
                 format!("c{slot} {tag:x} was not renewed, and nothing was in the way")
             });
@@ -334,6 +389,7 @@ impl World {
             self.rearm(slot, wanted);
         }
         self.validities(slot);
+        self.tell_trust(slot);
     }
 
     /// Schedules the engine's next wake.

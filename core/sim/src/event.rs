@@ -4,18 +4,18 @@ use fencelock_engine::request::Request;
 
 use crate::network::ConnId;
 
-/// Something that is to happen.
+/// Something that is to happen. Small: what is large lies in a box.
 #[derive(Debug)]
 #[allow(missing_docs)]
-pub enum Event {
+pub(crate) enum Event {
     /// An engine wanted to be woken.
     Wake { slot: usize, generation: u32 },
     /// A caller takes its turn.
     Turn { slot: usize, incarnation: usize, actor: usize, generation: u32 },
     /// A request reaches the store.
-    Arrive { conn: ConnId, request: Request, late: bool },
+    Arrive { conn: ConnId, request: Box<Request>, late: bool },
     /// The client hears something.
-    Hear { conn: ConnId, event: fencelock_engine::Event },
+    Hear { conn: ConnId, event: Box<fencelock_engine::Event> },
     /// The client finds its connection gone.
     Broken { conn: ConnId },
     /// The store finds a connection gone.
@@ -36,6 +36,10 @@ pub enum Event {
     Fault(usize),
     /// The store stops refusing.
     Mended,
+    /// Something on the way to ZooKeeper.
+    Zk(crate::zookeeper::Happening),
+    /// Another program's key goes away from a lock's place.
+    Cleared { lock: usize },
     /// Faults are over.
     Quiet,
     /// Look whether all waits and holds have ended.

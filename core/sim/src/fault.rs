@@ -33,12 +33,16 @@ pub enum Fault {
     Cut { slot: usize },
     /// Nothing passes in the given directions, then the connection breaks.
     BlackHole { slot: usize, up: bool, down: bool, span: u64 },
+    /// What the store says reaches the client late.
+    Slow { slot: usize, by: u64, span: u64 },
     /// The client's process stands still.
     Pause { slot: usize, span: u64 },
     /// The client's process dies, and another one starts later.
     Crash { slot: usize, span: u64 },
     /// The client's clock jumps forward: its holds end early, which is safe.
     Jump { slot: usize, by: u64 },
+    /// The one machine on which all clients and the store run sleeps: every clock counts it.
+    Suspend { by: u64 },
     /// The store stands still.
     ServerPause { span: u64 },
     /// The store restarts.
@@ -57,6 +61,10 @@ pub enum Fault {
     Mute { span: u64 },
     /// The store forgets its scripts.
     ScriptFlush,
+    /// Something of ZooKeeper's ensemble.
+    Zk(crate::zookeeper::ZkFault),
+    /// Another program's key stands where a lock's record, or its queue, should be.
+    Foreign { lock: usize, queue: bool, span: u64 },
 }
 
 impl Fault {
@@ -64,13 +72,16 @@ impl Fault {
     pub(crate) fn within(mut self, most: u64) -> Fault {
         match &mut self {
             Fault::BlackHole { span, .. }
+            | Fault::Slow { span, .. }
             | Fault::Pause { span, .. }
             | Fault::Crash { span, .. }
             | Fault::ServerPause { span }
             | Fault::Restart { span, .. }
             | Fault::Failover { span, .. }
             | Fault::Refuse { span, .. }
+            | Fault::Foreign { span, .. }
             | Fault::Mute { span } => *span = most.min(*span),
+            Fault::Zk(fault) => *fault = fault.within(most),
             _ => {}
         }
         self
@@ -88,7 +99,9 @@ impl Fault {
             | Fault::Restart { span, .. }
             | Fault::Failover { span, .. }
             | Fault::Refuse { span, .. } => span,
-            Fault::Jump { by, .. } => by,
+            Fault::Slow { by, span, .. } => by + span,
+            Fault::Jump { by, .. } | Fault::Suspend { by } => by,
+            Fault::Zk(fault) => fault.span(),
             _ => 0,
         }
     }
@@ -114,15 +127,18 @@ impl World {
         match fault {
             Fault::Cut { slot } => self.cut(slot, 0),
             Fault::BlackHole { slot, up, down, span } => self.black_hole(slot, up, down, span),
+            Fault::Slow { slot, by, span } => {
+                self.slow(slot, by, span);
+                self.cover.add(Cover::Slowed);
+            }
             Fault::Pause { slot, span } => self.pause(slot, span),
             Fault::Crash { slot, span } => self.crash(slot, span),
-            Fault::Jump { slot, by } => {
-                self.clients[slot].clock.jump(by);
-                // Its timer is a moment late, as after a pause.
-                let client = &mut self.clients[slot];
-                client.paused_until = client.paused_until.max(self.now);
-                let wanted = self.clients[slot].wake_at;
-                self.rearm(slot, wanted);
+            Fault::Jump { slot, by } => self.jump(slot, by),
+            Fault::Suspend { by } => {
+                self.server.clock.step((by / 1_000) as i64);
+                for slot in 0..self.clients.len() {
+                    self.jump(slot, by);
+                }
             }
             Fault::ServerPause { span } => {
                 self.server.paused_until = self.server.paused_until.max(self.now + span);
@@ -141,6 +157,7 @@ impl World {
             Fault::Failover { skew, span, .. } => {
                 self.server.store.rollback();
                 self.server.clock.step(skew);
+                self.tell_step(skew);
                 self.checks.token.went_back |= skew < 0;
                 if !plant::on(Bug::FailoverNotExcused) {
                     self.forgets(None);
@@ -153,6 +170,7 @@ impl World {
             }
             Fault::ClockStep { micros } => {
                 self.server.clock.step(micros);
+                self.tell_step(micros);
                 self.checks.token.went_back |= micros < 0;
                 if micros > 0 {
                     self.checks.breaks(self.now, None);
@@ -169,6 +187,7 @@ impl World {
             Fault::Evict { lock } => {
                 let name = self.names[lock].clone();
                 self.server.store.evict(&name);
+                self.cover.add(Cover::Evicted);
                 self.forgets(Some(lock));
             }
             Fault::Refuse { how, span } => {
@@ -181,12 +200,35 @@ impl World {
                 self.server.mute_until = self.server.mute_until.max(self.now + span);
                 self.cover.add(Cover::Muted);
             }
-            Fault::ScriptFlush => self.server.store.forget_scripts(),
+            Fault::Zk(fault) => self.strike_zk(fault),
+            Fault::ScriptFlush => {
+                self.server.store.forget_scripts();
+                self.cover.add(Cover::ScriptsForgotten);
+            }
+            Fault::Foreign { lock, queue, span } => {
+                self.foreign(lock, Some(queue));
+                self.server.foreign[lock] = self.now + span;
+                self.queue.push(self.now + span, Event::Cleared { lock });
+                self.cover.add(Cover::ForeignKey);
+            }
         }
+    }
+
+    /// Puts another program's key in the place of a lock's, or takes it away.
+    pub(crate) fn foreign(&mut self, lock: usize, queue: Option<bool>) {
+        let name = self.names[lock].clone();
+        self.server.store.foreign(&name, queue);
+        self.forgets(Some(lock));
+    }
+
+    /// Whether another program's key has stood in a lock's place in this run.
+    pub(crate) fn was_foreign(&self, lock: usize) -> bool {
+        self.server.foreign[lock] > 0
     }
 
     fn forgets(&mut self, lock: Option<usize>) {
         let clock = self.server.clock.read(self.now);
+        self.tell_forgot();
         self.checks.forgets(self.now, clock, lock);
     }
 
@@ -200,9 +242,23 @@ impl World {
         }
     }
 
+    fn jump(&mut self, slot: usize, by: u64) {
+        let client = &mut self.clients[slot];
+        client.clock.jump(by);
+        // Its timer is a moment late, as after a pause.
+        client.paused_until = client.paused_until.max(self.now);
+        let wanted = client.wake_at;
+        self.tell_pause(slot, self.now);
+        self.tell_trust(slot);
+        self.rearm(slot, wanted);
+    }
+
     fn pause(&mut self, slot: usize, span: u64) {
         let client = &mut self.clients[slot];
         client.paused_until = client.paused_until.max(self.now + span);
+        let until = client.paused_until;
+        self.tell_pause(slot, until);
+        let client = &mut self.clients[slot];
         if plant::on(Bug::TimerSleepsToo) {
             client.asleep += span;
         }
@@ -217,12 +273,18 @@ impl World {
         self.trace.line(self.now, || "QUIET".to_owned());
         self.quiet = true;
         self.server.store.refuse(None);
+        for lock in 0..self.names.len() {
+            if self.server.foreign[lock] > self.now {
+                self.foreign(lock, None);
+            }
+        }
         for slot in 0..self.clients.len() {
             self.unblock(slot);
             if !self.clients[slot].up {
                 self.restart(slot);
             }
         }
+        self.quieten_zk();
         self.hurry_actors();
         self.queue.push(self.now + self.settle_step(), Event::Settle);
     }

@@ -1,11 +1,13 @@
 //! The simulator of Fencelock: the real engine over model stores, in one seeded world.
 
 mod check;
+mod chronicle;
 mod client;
 mod clock;
 mod cover;
 mod dice;
 mod drive;
+mod edit;
 mod event;
 pub mod exhaust;
 mod fault;
@@ -16,18 +18,26 @@ pub mod planted;
 mod queue;
 pub mod redis;
 mod runner;
+mod scene;
 mod server;
 mod settle;
+pub mod shrink;
 mod store;
+pub mod table;
 mod trace;
 mod turn;
 mod world;
+pub mod zookeeper;
 
 pub use check::Violation;
+pub use chronicle::Chronicle;
 pub use cover::{Cover, Coverage};
+pub use dice::Dice;
+pub use edit::{Case, Edits};
 pub use fault::{Fault, Memory, Refusing};
 pub use plan::{Habits, Hazards, Plan, Profile, StoreKind};
 pub use runner::{Runner, Tally};
+pub use scene::{Scene, Shop};
 pub use store::{Reach, RecordStore, RedisStore, Store};
 pub use trace::Trace;
 pub use world::{Run, World};

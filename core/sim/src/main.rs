@@ -3,17 +3,21 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use fencelock_sim::{Runner, StoreKind, Tally, Trace};
+use fencelock_sim::shrink::{TRIES, shrink};
+use fencelock_sim::{Case, Chronicle, Edits, Runner, StoreKind, Tally, Trace, table};
 
 const USAGE: &str = "\
 usage: fencelock-sim quick
-       fencelock-sim deep --seconds N [--from SEED] [--store record|redis]
+       fencelock-sim deep --seconds N [--from SEED] [--store record|redis|zookeeper]
        fencelock-sim exhaust [small|large|planted] [--scope NAME] [--threads N]
        fencelock-sim planted [--row N]
-       fencelock-sim --seed N [--store record|redis] [--trace]";
+       fencelock-sim table [--check] PAGE
+       fencelock-sim --seed N [--store record|redis|zookeeper] [--edit CHANGES] [--trace | --shrink]
+                     [--history FILE]";
 
 /// Seeds of `quick`, on each store.
-const QUICK: [(StoreKind, u64); 2] = [(StoreKind::Record, 4_000), (StoreKind::Redis, 400)];
+const QUICK: [(StoreKind, u64); 3] =
+    [(StoreKind::Record, 4_000), (StoreKind::Redis, 400), (StoreKind::ZooKeeper, 300)];
 /// How often `quick` must meet each hard case at the least.
 const FLOOR: u64 = 10;
 
@@ -26,11 +30,17 @@ struct Args {
     seconds: u64,
     store: Option<StoreKind>,
     trace: bool,
+    shrink: bool,
+    history: Option<String>,
+    edits: Edits,
 }
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some("exhaust") {
         return fencelock_sim::exhaust::command(std::env::args().skip(2));
+    }
+    if std::env::args().nth(1).as_deref() == Some("table") {
+        return guarantees(&std::env::args().skip(2).collect::<Vec<_>>());
     }
     let args = match parse(std::env::args().skip(1)) {
         Ok(args) => args,
@@ -64,11 +74,15 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
             "--from" => args.from = number()?,
             "--seconds" => args.seconds = number()?,
             "--trace" => args.trace = true,
+            "--history" => args.history = Some(words.next().ok_or("--history needs a file")?),
+            "--shrink" => args.shrink = true,
+            "--edit" => args.edits = words.next().unwrap_or_default().parse()?,
             "--store" => {
                 args.store = Some(match words.next().as_deref() {
                     Some("record") => StoreKind::Record,
                     Some("redis") => StoreKind::Redis,
-                    other => return Err(format!("--store {other:?}: record or redis")),
+                    Some("zookeeper") => StoreKind::ZooKeeper,
+                    other => return Err(format!("--store {other:?}: record, redis or zookeeper")),
                 });
             }
             _ if args.command.is_none() && !word.starts_with('-') => args.command = Some(word),
@@ -81,7 +95,24 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
 fn replay(seed: u64, args: &Args) -> ExitCode {
     let kind = args.store.unwrap_or(StoreKind::Record);
     let trace = if args.trace { Trace::printed() } else { Trace::silent() };
-    let run = Runner::default().run(seed, kind, trace);
+    let case = Case { seed, store: kind, edits: args.edits.clone() };
+    if args.shrink {
+        shorter(&case);
+        return ExitCode::SUCCESS;
+    }
+    let chronicle = match args.history {
+        Some(_) => Chronicle::kept(),
+        None => Chronicle::default(),
+    };
+    let run = Runner::default().record(&case, trace, chronicle);
+    if let Some(path) = &args.history {
+        let written = std::fs::File::create(path)
+            .and_then(|file| fencelock_history::write(&run.history.into_records(), file));
+        if let Err(error) = written {
+            eprintln!("fencelock-sim: {path}: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
     println!(
         "seed {seed}, store {}, profile {:?}: {} steps, hash {:016x}",
         kind.name(),
@@ -96,6 +127,73 @@ fn replay(seed: u64, args: &Args) -> ExitCode {
         }
         Some(it) => {
             println!("BROKEN at {:.6}: {}: {}", it.at as f64 / 1e9, it.promise, it.what);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints the smallest run that was found to break what this one breaks.
+fn shorter(case: &Case) {
+    let mut runner = Runner::default();
+    let Some(found) = shrink(&mut runner, case, TRIES) else {
+        println!("{case} breaks nothing");
+        return;
+    };
+    let run = runner.play(&found.case, Trace::kept());
+    print!("{}", run.trace.text());
+    if let Some(it) = run.violation {
+        println!("BROKEN at {:.6}: {}: {}", it.at as f64 / 1e9, it.promise, it.what);
+    }
+    println!(
+        "smallest of {} runs: {} steps; replay it with: fencelock-sim {} --trace",
+        found.tried, found.steps, found.case
+    );
+    println!(
+        "or with: make verify SEED={} STORE={} EDIT='{}'",
+        found.case.seed,
+        found.case.store.name(),
+        found.case.edits
+    );
+}
+
+/// Runs of each fault on the model of each store, for the table.
+const RUNS: u64 = 60;
+
+/// Writes the table on the page, or checks that the page's is what the runs give.
+fn guarantees(words: &[String]) -> ExitCode {
+    let (check, page) = match words {
+        [page] if page != "--check" => (false, page),
+        [check, page] if check == "--check" => (true, page),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let done = || -> Result<String, String> {
+        let tables = table::render(&table::measure(RUNS)?)?;
+        let old = std::fs::read_to_string(page).map_err(|error| format!("{page}: {error}"))?;
+        let new = table::put(&old, &tables)?;
+        if check {
+            let (told, seen) = (table::shape(&old), table::shape(&new));
+            if told == seen {
+                return Ok(format!("{page} says what {} rows of runs give", seen.len()));
+            }
+            let differs = seen.iter().find(|row| !told.contains(row)).or(told.last());
+            return Err(format!(
+                "{page} does not say what the runs give; write it anew with `scripts/sim table`. \
+                 The first row: {differs:?}"
+            ));
+        }
+        std::fs::write(page, new).map_err(|error| format!("{page}: {error}"))?;
+        Ok(format!("{page} is written"))
+    };
+    match done() {
+        Ok(text) => {
+            println!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(text) => {
+            println!("{text}");
             ExitCode::FAILURE
         }
     }
@@ -128,7 +226,7 @@ fn deep(args: &Args) -> ExitCode {
     let stop = Instant::now() + Duration::from_secs(args.seconds);
     let kinds = match args.store {
         Some(kind) => vec![kind],
-        None => vec![StoreKind::Record, StoreKind::Redis],
+        None => vec![StoreKind::Record, StoreKind::Redis, StoreKind::ZooKeeper],
     };
     let mut runner = Runner::default();
     let mut tallies: Vec<(StoreKind, Tally, Duration)> =
@@ -155,7 +253,7 @@ fn deep(args: &Args) -> ExitCode {
 }
 
 fn planted(row: Option<u64>) -> ExitCode {
-    use fencelock_sim::planted::{Place, SCRIPT_SEEDS, SEEDS, TABLE, hunt};
+    use fencelock_sim::planted::{Place, SCRIPT_SEEDS, SEEDS, TABLE, ZOOKEEPER_SEEDS, hunt};
     let table: Vec<_> =
         TABLE.iter().filter(|it| row.is_none_or(|row| u64::from(it.row) == row)).collect();
     let mut found = 0;
@@ -164,6 +262,7 @@ fn planted(row: Option<u64>) -> ExitCode {
         let seeds = match planted.place {
             Place::Code(_) => SEEDS,
             Place::Scripts(_) => SCRIPT_SEEDS,
+            Place::ZooKeeper(_) => ZOOKEEPER_SEEDS,
         };
         let hit = hunt(planted, seeds);
         match hit {
@@ -202,6 +301,10 @@ fn verdict(tally: &Tally, met: bool) -> ExitCode {
         }
         let what: String = what.chars().take(300).collect();
         println!("BROKEN --seed {seed} --store {}: {promise}: {what}", kind.name());
+        // The first of each promise is made as small as it will be.
+        if *shown == 1 {
+            shorter(&Case::of(*seed, *kind));
+        }
     }
     if tally.broken.is_empty() && met {
         println!("clean");

@@ -50,10 +50,12 @@ pub struct Link {
     attempts: u32,
     blocked_until: Instant,
     blocked: u32,
+    /// What the store says is late by so much until then.
+    slow: (u64, Instant),
 }
 
 impl World {
-    fn delay(&mut self) -> u64 {
+    pub(crate) fn delay(&mut self) -> u64 {
         let (low, high) = self.plan.latency;
         let delay = self.dice.between(low, high);
         if !self.quiet && self.dice.chance(self.plan.hazards.spike) {
@@ -64,10 +66,18 @@ impl World {
         }
     }
 
+    /// How late what was abandoned arrives: mostly while it may still take effect.
+    fn late_by(&mut self) -> u64 {
+        let claim = self.plan.options.claim.as_nanos() as u64;
+        let within = self.dice.pick(&[1, 1, 2, 4]) * claim;
+        self.dice.between(0, within)
+    }
+
     /// Starts the connection of a new client.
     pub(crate) fn connect(&mut self, slot: usize) {
         let client = &mut self.clients[slot];
-        client.link = Link { blocked_until: client.link.blocked_until, ..Link::default() };
+        let Link { blocked_until, slow, .. } = client.link;
+        client.link = Link { blocked_until, slow, ..Link::default() };
         self.trouble(0);
         self.schedule_connect(slot);
     }
@@ -138,6 +148,9 @@ impl World {
 
     /// Takes a request from a client's engine.
     pub(crate) fn send(&mut self, slot: usize, request: Request) {
+        if self.zk.is_some() {
+            return self.send_zk(slot, request);
+        }
         let client = &mut self.clients[slot];
         let (Some(conn), true) = (client.link.conn, client.link.up) else {
             let incarnation = client.incarnation;
@@ -157,15 +170,20 @@ impl World {
         }
         if self.conns[conn].lost_up {
             self.trace.line(self.now, || format!("c{slot} request {} lost", request.id.0));
+            // What is stuck on the way may yet arrive, when nobody waits for it any more.
+            if !self.quiet && self.dice.chance(300) {
+                let at = self.now + self.late_by();
+                self.queue.push(at, Event::Arrive { conn, request: Box::new(request), late: true });
+            }
             return;
         }
         let at = (self.now + self.delay()).max(self.conns[conn].up_at);
         self.conns[conn].up_at = at;
-        self.queue.push(at, Event::Arrive { conn, request, late: false });
+        self.queue.push(at, Event::Arrive { conn, request: Box::new(request), late: false });
     }
 
     /// A request reaches the store.
-    pub(crate) fn arrive(&mut self, conn: ConnId, request: Request, late: bool) {
+    pub(crate) fn arrive(&mut self, conn: ConnId, request: Box<Request>, late: bool) {
         if self.now < self.server.paused_until {
             self.queue.push(self.server.paused_until, Event::Arrive { conn, request, late });
             return;
@@ -176,8 +194,7 @@ impl World {
         if !self.conns[conn].used && !late {
             // Abandoned: its last requests are dropped, or run some time later.
             if self.dice.chance(500) {
-                let within = 4 * self.plan.options.claim.as_nanos() as u64;
-                let at = self.now + self.dice.between(0, within);
+                let at = self.now + self.late_by();
                 self.queue.push(at, Event::Arrive { conn, request, late: true });
             }
             return;
@@ -206,9 +223,11 @@ impl World {
     }
 
     fn hear(&mut self, conn: ConnId, event: fencelock_engine::Event) {
-        let at = (self.now + self.delay()).max(self.conns[conn].down_at);
+        let (by, until) = self.clients[self.conns[conn].slot].link.slow;
+        let slow = if self.now < until { by } else { 0 };
+        let at = (self.now + slow + self.delay()).max(self.conns[conn].down_at);
         self.conns[conn].down_at = at;
-        self.queue.push(at, Event::Hear { conn, event });
+        self.queue.push(at, Event::Hear { conn, event: Box::new(event) });
     }
 
     /// Publishes to every open connection of a client.
@@ -230,7 +249,7 @@ impl World {
                 self.cover.add(Cover::PushDoubled);
                 let at = self.now + self.dice.below(self.plan.options.claim.as_nanos() as u64 * 2);
                 let at = at.max(self.conns[conn].down_at);
-                self.queue.push(at, Event::Hear { conn, event: event.clone() });
+                self.queue.push(at, Event::Hear { conn, event: Box::new(event.clone()) });
             }
             if !self.plan.push_pipe {
                 self.hear(conn, event);
@@ -242,7 +261,7 @@ impl World {
                 at += self.dice.below(self.plan.options.lease.as_nanos() as u64 * 2);
             }
             self.conns[conn].push_at = at;
-            self.queue.push(at, Event::Hear { conn, event });
+            self.queue.push(at, Event::Hear { conn, event: Box::new(event) });
         }
     }
 
@@ -258,6 +277,9 @@ impl World {
 
     /// Breaks the connection in use; both sides notice within `spread` and a little more.
     pub(crate) fn cut(&mut self, slot: usize, spread: u64) {
+        if self.zk.is_some() {
+            return self.cut_zk(slot, spread);
+        }
         let Some(conn) = self.clients[slot].link.conn else { return };
         let notice = self.dice.between(0, spread) + self.delay();
         self.queue.push(self.now + notice, Event::Broken { conn });
@@ -271,14 +293,24 @@ impl World {
 
     fn cut_later(&mut self, conn: ConnId) {
         let timeout = self.plan.options.request_timeout.as_nanos() as u64;
-        let after = self.dice.between(0, timeout * 3 / 2);
+        // Found out by waiting in vain, or at once.
+        let most = if self.dice.chance(300) { 5 * MS } else { timeout * 3 / 2 };
+        let after = self.dice.between(0, most);
         self.trouble(after);
         let at = self.now + after;
         self.queue.push(at, Event::Broken { conn });
     }
 
+    /// Makes everything that the store says late for a while.
+    pub(crate) fn slow(&mut self, slot: usize, by: u64, span: u64) {
+        self.clients[slot].link.slow = (by, self.now + span);
+    }
+
     /// Lets nothing pass for a while, then breaks the connection.
     pub(crate) fn black_hole(&mut self, slot: usize, up: bool, down: bool, span: u64) {
+        if self.zk.is_some() {
+            return self.black_hole_zk(slot, up, down, span);
+        }
         let link = &mut self.clients[slot].link;
         link.blocked_until = link.blocked_until.max(self.now + span);
         link.blocked += 1;
@@ -292,6 +324,9 @@ impl World {
 
     /// The way is mended; a connection that lost messages on it breaks.
     pub(crate) fn unblocked(&mut self, slot: usize, generation: u32) {
+        if self.zk.is_some() {
+            return self.unblock_zk(slot, u64::from(generation));
+        }
         if self.clients[slot].link.blocked == generation {
             self.unblock(slot);
         }
@@ -299,6 +334,9 @@ impl World {
 
     /// Mends the way now.
     pub(crate) fn unblock(&mut self, slot: usize) {
+        if self.zk.is_some() {
+            return self.unblock_zk(slot, 0);
+        }
         let link = &mut self.clients[slot].link;
         link.blocked_until = 0;
         let Some(conn) = link.conn else { return };
@@ -310,6 +348,9 @@ impl World {
     /// The engine gives its connection up.
     pub(crate) fn reconnect(&mut self, slot: usize) {
         self.trace.line(self.now, || format!("c{slot} gives its connection up"));
+        if self.zk.is_some() {
+            return self.reconnect_zk(slot);
+        }
         if let Some(conn) = self.clients[slot].link.conn {
             self.broken(conn);
         } else {

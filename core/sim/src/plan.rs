@@ -15,6 +15,8 @@ pub enum StoreKind {
     Record,
     /// The shipped scripts over a modelled keyspace.
     Redis,
+    /// The shipped lock machine over a modelled ensemble.
+    ZooKeeper,
 }
 
 impl StoreKind {
@@ -23,6 +25,7 @@ impl StoreKind {
         match self {
             StoreKind::Record => "record",
             StoreKind::Redis => "redis",
+            StoreKind::ZooKeeper => "zookeeper",
         }
     }
 }
@@ -157,6 +160,8 @@ pub struct Plan {
     pub faults: Vec<(Instant, Fault)>,
     /// When faults end.
     pub quiet_at: Instant,
+    /// What is ZooKeeper's own.
+    pub zk: Option<crate::zookeeper::ZkPlan>,
 }
 
 impl Plan {
@@ -171,8 +176,9 @@ impl Plan {
             claim: Duration::from_millis(claim),
             local_run_grants: dice.pick(&[0, 2, 8, 64]),
             local_run_time: Duration::from_millis(dice.between(1, 10)),
-            request_timeout: Duration::from_millis(dice.between(40, 600)),
+            request_timeout: Duration::from_millis(dice.between(40, 1_000)),
             max_waiters: 1_000,
+            ..Options::default()
         };
         let hold = dice.pick(&[200 * US, 2 * MS, 30 * MS, 300 * MS]);
         let quiet_at = dice.between(1, 6) * SEC / 2 + if hold > 10 * MS { 2 * SEC } else { 0 };
@@ -195,7 +201,7 @@ impl Plan {
                 attempt: dice.pick(&[50, 300]),
                 bounded: 400,
                 cancel: dice.pick(&[20, 200]),
-                lease: dice.pick(&[0, 200]),
+                lease: dice.pick(&[0, 200, 600]),
                 max_hold: dice.pick(&[0, 100]),
                 reenter: dice.pick(&[50, 300]),
                 extend: 60,
@@ -210,9 +216,13 @@ impl Plan {
             options,
             faults: Vec::new(),
             quiet_at,
+            zk: None,
         };
         plan.draw_hazards(dice);
         plan.draw_faults(dice);
+        if store == StoreKind::ZooKeeper {
+            plan.draw_zookeeper(dice);
+        }
         plan
     }
 
@@ -224,7 +234,7 @@ impl Plan {
     fn draw_hazards(&mut self, dice: &mut Dice) {
         let hazards = &mut self.hazards;
         if self.profile != Profile::Calm {
-            hazards.spike = dice.pick(&[0, 10]);
+            hazards.spike = dice.pick(&[0, 10, 30]);
             for polling in &mut self.polling {
                 *polling = dice.chance(120);
             }
@@ -264,13 +274,18 @@ impl Plan {
         let micros = |dice: &mut Dice| dice.between(1_000, 4 * lease / US);
         Some(match profile {
             Profile::Calm | Profile::Pushes => return None,
-            Profile::Network => match dice.below(3) {
+            Profile::Network => match dice.below(4) {
                 0 => Fault::Cut { slot },
                 1 => Fault::BlackHole {
                     slot,
                     up: true,
                     down: dice.chance(500),
                     span: dice.between(MS, lease),
+                },
+                2 => Fault::Slow {
+                    slot,
+                    by: dice.between(MS, self.options.request_timeout.as_nanos() as u64),
+                    span: dice.between(MS, 2 * lease),
                 },
                 _ => Fault::BlackHole {
                     slot,
@@ -284,12 +299,17 @@ impl Plan {
                 1 => Fault::Jump { slot, by: dice.between(MS, lease) },
                 _ => Fault::Pause { slot, span: dice.between(MS, 3 * lease) },
             },
-            Profile::Server => match dice.below(6) {
+            Profile::Server => match dice.below(7) {
                 0 => Fault::ServerPause { span: dice.between(MS, 2 * lease) },
                 1 => Fault::Restart { memory: Memory::Kept, span: dice.between(MS, lease) },
                 2 => Fault::Refuse { how: Refusing::ReadOnly, span: dice.between(MS, 2 * lease) },
                 3 => Fault::Refuse { how: Refusing::MemoryFull, span: dice.between(MS, 3 * lease) },
                 4 => Fault::Mute { span: dice.between(MS, 3 * lease) },
+                5 => Fault::Foreign {
+                    lock: dice.below(self.locks as u64) as usize,
+                    queue: dice.chance(300),
+                    span: dice.between(MS, 3 * lease),
+                },
                 _ => Fault::ScriptFlush,
             },
             Profile::Clock => match dice.below(3) {

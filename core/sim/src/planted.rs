@@ -11,6 +11,9 @@ pub const SEEDS: u64 = 10_000;
 /// The same for one in the scripts, which run more slowly.
 pub const SCRIPT_SEEDS: u64 = 2_000;
 
+/// The same for one in ZooKeeper's lock machine: an ensemble is slower still.
+pub const ZOOKEEPER_SEEDS: u64 = 2_000;
+
 /// Where a bug is planted.
 #[derive(Clone, Copy, Debug)]
 pub enum Place {
@@ -18,6 +21,8 @@ pub enum Place {
     Code(Bug),
     /// In the scripts: text and what is put for it.
     Scripts(&'static [(&'static str, &'static str)]),
+    /// In ZooKeeper's lock machine, or in the engine above it.
+    ZooKeeper(Bug),
 }
 
 /// A bug of the table.
@@ -42,6 +47,10 @@ pub struct Found {
 
 const fn code(row: u32, bug: Bug, what: &'static str) -> Planted {
     Planted { row, what, place: Place::Code(bug) }
+}
+
+const fn zookeeper(row: u32, bug: Bug, what: &'static str) -> Planted {
+    Planted { row, what, place: Place::ZooKeeper(bug) }
 }
 
 const fn scripts(
@@ -91,6 +100,9 @@ pub const TABLE: &[Planted] = &[
     code(54, Bug::ReentryAfterEnd, "re-entry is answered from memory after the end"),
     code(55, Bug::AnybodyReenters, "any explicit owner re-enters any hold"),
     code(56, Bug::OwnerByPrefix, "owners are matched by prefix"),
+    code(57, Bug::OwnerLosesCoHolds, "the end of one hold of an owner ends the others"),
+    code(57, Bug::OwnerRenewsCoHolds, "an owner's renewal keeps the holds of its dead process"),
+    code(58, Bug::BatchFailsWhole, "one foreign key fails the whole renewal batch"),
     code(60, Bug::FullMemoryStopsRenewals, "a full memory refuses renewals"),
     code(75, Bug::ShorterLeaseStored, "a shorter lease is stored beside a later deadline"),
     code(76, Bug::ClaimNotRenewed, "a repeated acquire does not renew its claim"),
@@ -98,6 +110,49 @@ pub const TABLE: &[Planted] = &[
     code(78, Bug::BlockEndLowered, "a renewal lowers the block's end"),
     code(80, Bug::SettleBeforeHear, "a caller is passed over before it is heard"),
     code(81, Bug::PollersNeverServed, "waiters without an inbox are never handed the lock"),
+    code(82, Bug::OwnerPassedOver, "an owner's entry, passed over once, stays queued"),
+    code(84, Bug::LongerLeaseCounted, "a lease counts longer than the waiter queued with"),
+    code(85, Bug::ShortClaimNotPolled, "a waiter with a short lease polls as if it were long"),
+    code(86, Bug::QueuedAskedAgain, "a holder told 'queued' asks again, and trusts its hold"),
+    code(87, Bug::StrayReleaseTells, "a repeated release clears 'abandoned' of a stray grant"),
+    scripts(
+        57,
+        "scripts: the end of one hold of an owner ends the others",
+        &[("table.remove(s.holds, at)\n    s.released = id", "s.holds = {}\n    s.released = id")],
+    ),
+    scripts(
+        58,
+        "scripts: one foreign key fails the whole renewal batch",
+        &[
+            (
+                "local field = try('HMGET', key, 'v', 'i', 'n'",
+                "local field = call('HMGET', key, 'v', 'i', 'n'",
+            ),
+            ("local ok, answer = pcall(beat, i)", "local ok, answer = true, beat(i)"),
+        ],
+    ),
+    scripts(
+        59,
+        "scripts: a release fails half-way, at its publish, and keeps its writes",
+        &[(HALF_WAY, HALF_WAY_KEPT)],
+    ),
+    scripts(
+        59,
+        "scripts: a queue of the wrong type fails a request after its first write",
+        &[(
+            "local record, waiting = redis.call('HGETALL', key), redis.call('HGETALL', queue)",
+            "if grows then redis.call('HSET', key, 'i', arg[1]) end\n  \
+             local record, waiting = redis.call('HGETALL', key), redis.call('HGETALL', queue)",
+        )],
+    ),
+    scripts(
+        82,
+        "scripts: an owner's entry, passed over once, stays queued",
+        &[(
+            "  settle(s, waiter and id, 0)\n",
+            "  if #s.holds == 0 then settle(s, waiter and id, 0) end\n",
+        )],
+    ),
     scripts(
         79,
         "scripts: 'granted' is published before the first write",
@@ -121,23 +176,81 @@ pub const TABLE: &[Planted] = &[
             ("hold.lease = hold.deadline - now", "hold.lease = lease"),
         ],
     ),
+    zookeeper(27, Bug::ZkOrphanForgotten, "zookeeper: a lost create's node is never looked for"),
+    zookeeper(
+        29,
+        Bug::ZkTrustsConnection,
+        "zookeeper: a session is good while nothing else is told",
+    ),
+    zookeeper(30, Bug::ZkReleaseForgotten, "zookeeper: a release that was lost is taken as done"),
+    zookeeper(
+        31,
+        Bug::ZkWatchSetLate,
+        "zookeeper: a predecessor gone before the watch is waited for",
+    ),
+    zookeeper(31, Bug::ZkWatchesParent, "zookeeper: every waiter watches the parent"),
+    zookeeper(32, Bug::ZkSequenceAsText, "zookeeper: nodes are sorted by their whole names"),
+    zookeeper(66, Bug::ZkPingProves, "zookeeper: any server's answer proves the session"),
+    zookeeper(67, Bug::ZkTokensCollide, "zookeeper: local tokens collide with the next node's"),
+    zookeeper(68, Bug::ZkOwnerReenters, "zookeeper: an explicit owner's second node is granted"),
+    zookeeper(
+        69,
+        Bug::ZkListWithoutSync,
+        "zookeeper: the lost create is looked for without a sync",
+    ),
+    zookeeper(70, Bug::ZkOwnNodeUnwatched, "zookeeper: nobody watches the own node"),
+    zookeeper(71, Bug::ZkDeletionIsGrant, "zookeeper: the predecessor's end is taken as the grant"),
+    zookeeper(
+        88,
+        Bug::ZkLastButOneProves,
+        "zookeeper: the last but one round trip proves the session",
+    ),
 ];
+
+const HALF_WAY: &str = "local heard = redis.pcall('PUBLISH', prefix .. 'inbox:' .. \
+                        string.sub(client, 1, 16),\n        digits('1 granted";
+
+const HALF_WAY_KEPT: &str = "call('HDEL', key, 'i')\n      \
+                             local heard = redis.call('PUBLISH', prefix .. 'inbox:' .. \
+                             string.sub(client, 1, 16),\n        digits('1 granted";
 
 const PUBLISH: &str = "local function publish(s, client, payload)";
 
 /// Plants one bug and runs seeds until it is found.
 pub fn hunt(planted: &Planted, seeds: u64) -> Option<Found> {
-    let (kind, mut runner) = match planted.place {
-        Place::Code(bug) => {
-            plant::plant(Some(bug));
-            (StoreKind::Record, Runner::default())
-        }
-        Place::Scripts(patches) => (StoreKind::Redis, Runner::with_patches(patches)),
+    let (kind, bug, mut runner) = match planted.place {
+        Place::Code(bug) => (StoreKind::Record, Some(bug), Runner::default()),
+        Place::Scripts(patches) => (StoreKind::Redis, None, Runner::with_patches(patches)),
+        Place::ZooKeeper(bug) => (StoreKind::ZooKeeper, Some(bug), Runner::default()),
     };
+    let mut sound = Runner::default();
     let found = (1..=seeds).find_map(|seed| {
+        plant::plant(bug);
         let violation = runner.run(seed, kind, Trace::silent()).violation?;
-        Some(Found { seed, promise: violation.promise })
+        // What breaks without the bug, too, does not show that it is found.
+        plant::plant(None);
+        let as_well = sound.run(seed, kind, Trace::silent()).violation.is_some();
+        (!as_well).then_some(Found { seed, promise: violation.promise })
     });
     plant::plant(None);
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::TABLE;
+
+    #[test]
+    fn the_page_names_the_rows_that_are_planted() {
+        let page = include_str!("../../../docs/bugs.md");
+        let rows = page.lines().filter(|line| line.starts_with("| "));
+        let told: BTreeSet<u32> = rows
+            .filter(|line| line.rsplit('|').nth(1).is_some_and(|it| it.starts_with(" simulator")))
+            .filter_map(|line| line.split('|').nth(1)?.trim().parse().ok())
+            .collect();
+        let planted: BTreeSet<u32> = TABLE.iter().map(|it| it.row).collect();
+        assert_eq!(told, planted);
+    }
 }

@@ -8,10 +8,11 @@ use crate::clock::Instant;
 /// A queue of events. Those of one instant come out as they went in.
 #[derive(Debug)]
 pub struct Queue<E> {
-    heap: BinaryHeap<Reverse<(Instant, u64, u32)>>,
+    // When, and in one number which came first and where the event lies.
+    heap: BinaryHeap<Reverse<(Instant, u64)>>,
     slots: Vec<Option<E>>,
     free: Vec<u32>,
-    serial: u64,
+    serial: u32,
 }
 
 impl<E> Default for Queue<E> {
@@ -32,12 +33,13 @@ impl<E> Queue<E> {
         };
         self.slots[slot as usize] = Some(event);
         self.serial += 1;
-        self.heap.push(Reverse((at, self.serial, slot)));
+        self.heap.push(Reverse((at, u64::from(self.serial) << 32 | u64::from(slot))));
     }
 
     /// Takes the next event.
     pub fn pop(&mut self) -> Option<(Instant, E)> {
-        let Reverse((at, _, slot)) = self.heap.pop()?;
+        let Reverse((at, place)) = self.heap.pop()?;
+        let slot = place as u32;
         self.free.push(slot);
         let event = self.slots[slot as usize].take()?;
         Some((at, event))

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::chronicle::Chronicle;
 use crate::cover::Coverage;
-use crate::plan::{Profile, StoreKind};
+use crate::dice::Dice;
+use crate::edit::Case;
+use crate::plan::{Plan, Profile, StoreKind};
 use crate::store::{RecordStore, RedisStore, Store};
 use crate::trace::Trace;
 use crate::world::{Run, World};
@@ -44,15 +47,33 @@ impl Runner {
 
     /// Runs one seed.
     pub fn run(&mut self, seed: u64, kind: StoreKind, trace: Trace) -> Run {
+        self.play(&Case::of(seed, kind), trace)
+    }
+
+    /// Runs a seed whose plan is changed.
+    pub fn play(&mut self, case: &Case, trace: Trace) -> Run {
+        self.record(case, trace, Chronicle::default())
+    }
+
+    /// Runs a seed whose plan may be changed, and keeps its history.
+    pub fn record(&mut self, case: &Case, trace: Trace, chronicle: Chronicle) -> Run {
+        let (plan, dice) = case.draw();
+        self.go(plan, dice, trace, chronicle)
+    }
+
+    /// Runs a plan.
+    pub(crate) fn go(&mut self, plan: Plan, dice: Dice, trace: Trace, chronicle: Chronicle) -> Run {
+        let kind = plan.store;
         let place = match kind {
-            StoreKind::Record => &mut self.record,
+            // An ensemble is set up anew for each run.
+            StoreKind::Record | StoreKind::ZooKeeper => &mut self.record,
             StoreKind::Redis => &mut self.redis,
         };
         let store = place.take().unwrap_or_else(|| match kind {
-            StoreKind::Record => Box::new(RecordStore::default()),
+            StoreKind::Record | StoreKind::ZooKeeper => Box::new(RecordStore::default()),
             StoreKind::Redis => Box::new(RedisStore::default()),
         });
-        let (run, store) = World::run(seed, kind, store, trace);
+        let (run, store) = World::play(plan, dice, store, trace, chronicle);
         *place = Some(store);
         run
     }

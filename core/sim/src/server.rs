@@ -23,6 +23,8 @@ pub struct Server {
     pub refusing_until: Instant,
     /// It may not publish until then.
     pub mute_until: Instant,
+    /// Until when another program's key stands in each lock's place; 0 for never.
+    pub foreign: Vec<Instant>,
     /// The store's own view of who listens.
     pub reach: Reach,
     /// Which incarnations have no inbox.
@@ -46,6 +48,14 @@ impl World {
         let clock = self.server.clock.read(self.now);
         self.listen();
         let probe = self.probe(op, conn, clock);
+        let mut new = false;
+        if let Op::Acquire(ask) = op {
+            let lock = self.names.iter().position(|name| *name == ask.lock);
+            new = lock.is_some_and(|lock| self.checks.queue.is_new(lock, ask.hold));
+            if !new {
+                self.cover.add(Cover::AcquireRepeated);
+            }
+        }
         let result = self.server.store.execute(clock, incarnation, op, &mut self.server.reach);
         let sent = std::mem::take(&mut self.server.reach.sent);
         self.trace.mix(self.now ^ incarnation as u64);
@@ -59,6 +69,13 @@ impl World {
             }
         }
         self.trace.line(self.now, || format!("store: client {incarnation} {op:?} -> {result:?}"));
+        if matches!(op, Op::Break(_)) {
+            self.tell_forgot();
+        }
+        self.owners(op, &result, clock);
+        if new {
+            self.for_nobody(incarnation, op, &result);
+        }
         if let Some(before) = probe {
             let after = self.peek(&before.name, clock);
             let result = crate::check::only_holder(op, &before, after.as_ref());
@@ -76,6 +93,69 @@ impl World {
         self.server.reach.sent = sent;
         self.server.reach.sent.clear();
         result
+    }
+
+    /// An acquire takes no effect any more when its client has done with it.
+    fn for_nobody(&mut self, incarnation: usize, op: &Op, result: &Result<Reply, Failure>) {
+        let (Op::Acquire(ask), Ok(Reply { body: Body::Acquire(state), .. })) = (op, result) else {
+            return;
+        };
+        let client = self.clients.iter().find(|it| it.up && it.incarnation == incarnation);
+        let Some(client) = client.filter(|it| it.closing.is_none()) else { return };
+        // A clock that went back is waited out for a time only.
+        let takes_effect = matches!(state.standing, Standing::Granted | Standing::Queued);
+        if takes_effect && !client.engine.knows(ask.hold) && !self.checks.token.went_back {
+            self.checks.fail("no residue", self.now, || {
+                format!("{}: {:?} takes effect, and nobody wants it any more", ask.lock, ask.hold)
+            });
+        }
+    }
+
+    /// An explicit owner who calls is never left queued while the owner has the lock.
+    fn owners(&mut self, op: &Op, result: &Result<Reply, Failure>, clock: u64) {
+        match (op, result) {
+            (Op::Acquire(ask), Ok(Reply { body: Body::Acquire(state), .. })) => {
+                let owner = ask.owner.clone();
+                self.joins(&ask.lock, owner, ask.hold, state, clock);
+            }
+            (Op::Beat(beats), Ok(Reply { body: Body::Beat(states), .. })) => {
+                for (beat, state) in beats.iter().zip(states) {
+                    let (Ok(state), owner) = (state, self.checks.queue.owner_of(beat.hold)) else {
+                        continue;
+                    };
+                    self.joins(&beat.lock, owner, beat.hold, state, clock);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn joins(
+        &mut self,
+        name: &fencelock_engine::Name,
+        owner: Option<fencelock_engine::OwnerId>,
+        hold: fencelock_engine::HoldId,
+        state: &fencelock_engine::reply::State,
+        clock: u64,
+    ) {
+        let Some(owner) = owner else { return };
+        let Some(lock) = self.names.iter().position(|it| it == name) else { return };
+        let waited = self.checks.queue.heard_at(lock, hold).is_some();
+        let queued = state.standing == Standing::Queued;
+        if !queued && (!waited || state.standing != Standing::Granted) {
+            return;
+        }
+        let Some(info) = self.peek(name, clock) else { return };
+        let live = info.holds.iter().filter(|it| !it.expires_in.is_zero()).count();
+        if !queued {
+            if live > 1 {
+                self.cover.add(Cover::OwnerJoinedLate);
+            }
+        } else if live > 0 && info.owner.as_deref() == Some(owner.as_str()) {
+            self.checks.fail("owners", self.now, || {
+                format!("{name}: {owner:?} has the lock, and its {hold:?} is left in the queue")
+            });
+        }
     }
 
     /// Brings the store's view of its subscribers up to date.

@@ -27,12 +27,13 @@ impl World {
             + 2 * span(options.request_timeout)
             + callers * turn
             + SEC
+            + self.plan.zk_patience()
             + self.plan.quiet_at
     }
 
     /// Looks whether all waits and holds have ended.
     pub(crate) fn settle(&mut self) {
-        if self.clients.iter().all(|client| client.idle()) {
+        if self.clients.iter().all(|client| client.idle()) && self.zk_is_idle() {
             for slot in 0..self.clients.len() {
                 if slot % 2 == 0 {
                     self.close(slot);
@@ -44,7 +45,8 @@ impl World {
             if self.disturbed() {
                 after = after.max(options.claim * 11).max(self.plan.longest_lease());
             }
-            self.queue.push(self.now + after.as_nanos() as u64 + SEC, Event::Residue);
+            let after = after.as_nanos() as u64 + SEC + self.plan.zk_patience();
+            self.queue.push(self.now + after, Event::Residue);
             return;
         }
         if self.now > self.settled_by() {
@@ -54,7 +56,7 @@ impl World {
                     busy.then(|| format!("c{slot}/{number}: {:?} {:?}", actor.open, actor.held))
                 })
             });
-            let stuck: Vec<String> = stuck.collect();
+            let stuck: Vec<String> = stuck.chain(self.zk_stuck()).collect();
             self.checks.fail("liveness", self.now, || stuck.join("; "));
             return;
         }
@@ -106,6 +108,9 @@ impl World {
                 let text = format!("c{slot} is not closed: {open:?}");
                 self.checks.fail("one completion", self.now, || text);
             }
+        }
+        if self.zk.is_some() {
+            return self.zk_residue();
         }
         if self.disturbed() {
             self.touch();

@@ -187,7 +187,10 @@ impl World {
             attach: None,
         };
         if self.dice.chance(habits.lease) {
-            let lease = self.dice.between(100 * MS, 2 * lease);
+            // Often one that is over before its claim would be.
+            let claim = self.plan.options.claim.as_nanos() as u64;
+            let most = if self.dice.chance(400) { claim } else { 2 * lease };
+            let lease = self.dice.between(100 * MS, most);
             ask.lease = Some(Duration::from_nanos(lease));
             terms.ends = true;
         }
@@ -218,6 +221,16 @@ impl World {
         let asked = self.local(slot);
         self.trace.mix(tag);
         self.trace.line(self.now, || format!("c{slot} {tag:x} acquires lock {lock}: {ask:?}"));
+        if self.tells() {
+            let who = self.clients[slot].actors[actor].who;
+            let (lock, caller) = (format!("lock-{lock}"), format!("caller-{actor}"));
+            let owner = World::owner_name(who);
+            let whose: (&str, &dyn std::fmt::Display) = match &owner {
+                Some(owner) => ("owner", owner),
+                None => ("caller", &caller),
+            };
+            self.tell(slot, "asked", tag, &[("client", &"client"), ("lock", &lock), whose]);
+        }
         let habits = self.plan.habits.clone();
         match self.call(slot, |engine, now| engine.acquire(now, key, ask, tag)) {
             Ok(Acquired::Granted(grant)) => {
@@ -242,7 +255,8 @@ impl World {
             }
             Err(error) => {
                 self.trace.line(self.now, || format!("c{slot} {tag:x} fails: {error:?}"));
-                self.refused(slot, &patience, terms, error.kind());
+                self.tell(slot, "failed", tag, &[("kind", &error.kind())]);
+                self.refused(slot, &patience, terms, lock, error.kind());
                 let rest = self.dice.below(habits.rest + 1);
                 self.schedule_turn(slot, actor, rest);
             }
@@ -254,6 +268,7 @@ impl World {
         self.trace.line(self.now, || format!("c{slot} {tag:x} cancels"));
         if self.call(slot, |engine, now| engine.cancel(now, key)) {
             self.cover.add(Cover::CancelWhileWaiting);
+            self.tell(slot, "cancelled", tag, &[]);
             self.checks.queue.withdrawn(slot, tag);
             let it = &mut self.clients[slot].actors[actor];
             it.open.retain(|open| open.tag != tag);
@@ -284,7 +299,19 @@ impl World {
         let key = held.key;
         self.trace.mix(tag ^ 2);
         self.trace.line(self.now, || format!("c{slot} {:x} releases as {call:x?}", held.tag));
+        if self.tells() {
+            let event = if dropped { "drop-asked" } else { "release-asked" };
+            // A reading that is a little old may see the last moments of a hold.
+            let valid = valid || held.end + Duration::from_millis(5) > now;
+            self.tell(slot, event, held.tag, &[("until", &held.trusted), ("valid", &valid)]);
+        }
         let result = self.call(slot, |engine, now| engine.release(now, key, call));
+        match &result {
+            Err(error) => self.tell(slot, "unreleased", held.tag, &[("kind", &error.kind())]),
+            Ok(_) if dropped => self.tell(slot, "dropped", held.tag, &[]),
+            Ok(Ended::Pending) => {}
+            Ok(_) => self.tell(slot, "released", held.tag, &[]),
+        }
         self.checks.released(held.lock, held.tag, incarnation, result.is_ok());
         self.trace.line(self.now, || format!("c{slot} {:x}: {result:?}", held.tag));
         if result.is_err() && held.lost.is_none() {
@@ -305,9 +332,9 @@ impl World {
             });
         }
         if let (Ok(Ended::Pending), Some(_)) = (&result, call) {
-            let call = Call::Release { lock: held.lock, since: held.since, sent: None };
-            let open = Open { tag, call, since: now };
-            self.clients[slot].actors[actor].open.push(open);
+            let (lock, hold, since) = (held.lock, held.tag, held.since);
+            let call = Call::Release { lock, hold, since, sent: None };
+            self.clients[slot].actors[actor].open.push(Open { tag, call, since: now });
         }
         self.sent_release = None;
         self.drain(slot);
@@ -399,6 +426,8 @@ impl World {
         let Some(seen) = held.seen else { return };
         let entry = self.checks.fence.write(self.now, lock, token, seen);
         self.trace.line(self.now, || format!("c{slot} {tag:x} writes {token}: {entry:?}"));
+        let accepted = if entry == Entry::Refused { "Ok(false)" } else { "Ok(true)" };
+        self.tell(slot, "wrote", tag, &[("accepted", &accepted)]);
         match entry {
             Entry::Refused => self.cover.add(Cover::StaleWriteRefused),
             Entry::Accepted | Entry::Clobbered => {

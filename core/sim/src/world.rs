@@ -1,8 +1,11 @@
 //! One run: a seed's world, its scheduler, and what came of it.
 
+use std::collections::BTreeMap;
+
 use fencelock_engine::{Engine, Name};
 
 use crate::check::{Checks, Violation};
+use crate::chronicle::Chronicle;
 use crate::client::{Actor, Client, Who};
 use crate::clock::{ClientClock, Instant, MS, SEC, StoreClock};
 use crate::cover::{Cover, Coverage};
@@ -25,16 +28,25 @@ const MAX_EVENTS: u64 = 500_000;
 pub struct Run {
     /// The first broken promise.
     pub violation: Option<Violation>,
+    /// How often each promise was not kept, and need not have been under the run's faults.
+    pub waived: BTreeMap<&'static str, u64>,
+    /// The order of the queue and of local hand-offs was judged to the letter.
+    pub strict: bool,
     /// Which hard cases were met.
     pub cover: Coverage,
     /// Calls into engines.
     pub steps: u64,
+    /// On ZooKeeper, up to the quiet part: how many watches fired, and how often a lock was given
+    /// up.
+    pub watches: (u64, u64),
     /// The same for the same seed.
     pub hash: u64,
     /// What was drawn.
     pub plan: Plan,
     /// The kept text, if it was asked for.
     pub trace: Trace,
+    /// The history, if it was asked for.
+    pub history: Chronicle,
 }
 
 /// One run in progress.
@@ -50,6 +62,7 @@ pub struct World {
     pub(crate) server: Server,
     pub(crate) checks: Checks,
     pub(crate) trace: Trace,
+    pub(crate) chronicle: Chronicle,
     pub(crate) cover: Coverage,
     pub(crate) steps: u64,
     pub(crate) quiet: bool,
@@ -58,20 +71,25 @@ pub struct World {
     pub(crate) trouble_until: Instant,
     /// The hold of the last release that the engine sent.
     pub(crate) sent_release: Option<fencelock_engine::HoldId>,
+    /// ZooKeeper, in a run on it.
+    pub(crate) zk: Option<Box<crate::zookeeper::Site>>,
 }
 
 impl World {
-    /// Runs a seed. Gives the store back, to be used again: setting one up may be slow.
-    pub fn run(
-        seed: u64,
-        kind: StoreKind,
+    /// Runs a plan; `dice` draw every delay and every choice on the way. Gives the store back, to be
+    /// used again: setting one up may be slow.
+    pub(crate) fn play(
+        plan: Plan,
+        dice: Dice,
         mut store: Box<dyn Store>,
         trace: Trace,
+        chronicle: Chronicle,
     ) -> (Run, Box<dyn Store>) {
         store.reset();
-        let mut dice = Dice::new(seed);
-        let plan = Plan::draw(seed, kind, &mut dice);
-        let names = (0..plan.locks).map(|lock| name(&format!("lock-{lock}"))).collect();
+        let names = match plan.store {
+            StoreKind::ZooKeeper => (0..plan.locks).map(World::zk_name).collect(),
+            _ => (0..plan.locks).map(|lock| name(&format!("lock-{lock}"))).collect(),
+        };
         let mut world = World {
             now: 0,
             queue: Queue::default(),
@@ -85,35 +103,45 @@ impl World {
                 down_until: 0,
                 refusing_until: 0,
                 mute_until: 0,
+                foreign: vec![0; plan.locks],
                 reach: Reach::default(),
                 polling: Vec::new(),
             },
             checks: Checks::new(&plan),
             trace,
+            chronicle,
             cover: Coverage::default(),
             steps: 0,
             quiet: false,
             done: false,
             trouble_until: 0,
             sent_release: None,
+            zk: None,
             dice,
             plan,
         };
+        world.checks.silent = world.chronicle.alone();
+        world.tell_fault(0, "begun", "run");
         world.begin();
         world.go();
         let run = Run {
             violation: world.checks.found.take(),
+            waived: world.checks.waived,
+            strict: world.checks.queue.strict,
             cover: world.cover,
             steps: world.steps,
+            watches: world.zk.as_ref().map_or((0, 0), |zk| zk.truth.busy),
             hash: world.trace.hash(),
             plan: world.plan,
             trace: world.trace,
+            history: world.chronicle,
         };
         (run, world.server.store)
     }
 
     fn begin(&mut self) {
         self.trace.line(0, || format!("{:#?}", self.plan));
+        self.begin_zookeeper();
         for slot in 0..self.plan.clients {
             let offset = self.dice.between(1, 1_000) * SEC;
             let clock = ClientClock::new(offset, self.plan.client_ppm[slot]);
@@ -183,7 +211,11 @@ impl World {
         client.closing = None;
         client.ended.clear();
         self.trace.line(self.now, || format!("c{slot} starts as client {incarnation}"));
-        self.connect(slot);
+        if self.plan.zk.is_some() {
+            self.connect_zk(slot, random);
+        } else {
+            self.connect(slot);
+        }
         for actor in 0..self.plan.actors {
             let after = self.dice.below(20 * MS);
             self.schedule_turn(slot, actor, after);
@@ -203,6 +235,8 @@ impl World {
             self.cover.add(Cover::CrashedWhileWaiting);
         }
         let incarnation = self.clients[slot].incarnation;
+        self.crash_zk(slot);
+        self.tell_fault(self.now, "killed", format!("c{incarnation}"));
         self.checks.crashed(slot, incarnation);
         let client = &mut self.clients[slot];
         client.up = false;
@@ -279,7 +313,7 @@ impl World {
                 self.turn(slot, incarnation, actor, generation);
             }
             Event::Arrive { conn, request, late } => self.arrive(conn, request, late),
-            Event::Hear { conn, event } => self.heard(conn, event),
+            Event::Hear { conn, event } => self.heard(conn, *event),
             Event::Broken { conn } => self.broken(conn),
             Event::Closed { conn } => self.conns[conn].open = false,
             Event::Connect { slot, incarnation } => self.try_connect(slot, incarnation),
@@ -294,6 +328,13 @@ impl World {
             Event::Mended => {
                 if self.now >= self.server.refusing_until {
                     self.server.store.refuse(None);
+                }
+            }
+            Event::Zk(crate::zookeeper::Happening::Mend(mend)) => self.mend_zk(mend),
+            Event::Zk(event) => self.happen(event),
+            Event::Cleared { lock } => {
+                if self.now >= self.server.foreign[lock] {
+                    self.foreign(lock, None);
                 }
             }
             Event::Quiet => self.quieten(),

@@ -26,8 +26,14 @@ fn redis_keeps_its_promises() {
 }
 
 #[test]
+fn zookeeper_keeps_its_promises() {
+    let tally = run(StoreKind::ZooKeeper, 40);
+    assert!(tally.broken.is_empty(), "{:#?}", tally.broken);
+}
+
+#[test]
 fn a_seed_gives_the_same_run_twice() {
-    for kind in [StoreKind::Record, StoreKind::Redis] {
+    for kind in [StoreKind::Record, StoreKind::Redis, StoreKind::ZooKeeper] {
         let (mut one, mut two) = (Runner::default(), Runner::default());
         for seed in 1..=15 {
             // The second runner has another history behind it.

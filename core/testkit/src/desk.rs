@@ -1,6 +1,7 @@
 //! A client without an engine: it sends requests one by one and keeps what is delivered.
 #![allow(missing_docs)] // named after what they send and await
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -56,6 +57,8 @@ pub struct Client<T: Transport> {
     pub transport: Arc<T>,
     pub desk: Arc<Desk>,
     requests: AtomicU64,
+    /// The tokens that were told, to be named by the releases.
+    tokens: Mutex<BTreeMap<HoldId, u64>>,
 }
 
 static IDS: AtomicU64 = AtomicU64::new(1);
@@ -79,7 +82,8 @@ impl<T: Transport> Client<T> {
         let desk = Arc::new(Desk::default());
         let id = ClientId::new(fresh(), "test's own").unwrap();
         let transport = open(id, Arc::clone(&desk) as Arc<dyn Sink>);
-        let client = Client { transport, desk, requests: AtomicU64::new(1) };
+        let client =
+            Client { transport, desk, requests: AtomicU64::new(1), tokens: Mutex::default() };
         client.transport.flush();
         client.up();
         client
@@ -133,9 +137,17 @@ impl<T: Transport> Client<T> {
         }
     }
 
+    fn told(&self, hold: HoldId, state: State) -> State {
+        if state.token > 0 {
+            self.tokens.lock().unwrap().insert(hold, state.token);
+        }
+        state
+    }
+
     pub fn acquire(&self, ask: Acquire) -> State {
+        let hold = ask.hold;
         match self.ask(Op::Acquire(ask)).expect("the acquire is executed").body {
-            Body::Acquire(state) => state,
+            Body::Acquire(state) => self.told(hold, state),
             other => panic!("not the reply of an acquire: {other:?}"),
         }
     }
@@ -151,13 +163,14 @@ impl<T: Transport> Client<T> {
     pub fn beat(&self, lock: &Name, hold: HoldId) -> State {
         let beat = Beat { lock: lock.clone(), hold, lease: LEASE, used: 0 };
         match self.ask(Op::Beat(vec![beat])).expect("the beat is executed").body {
-            Body::Beat(states) => states[0].clone().expect("the lock is served"),
+            Body::Beat(states) => self.told(hold, states[0].clone().expect("the lock is served")),
             other => panic!("not the reply of a beat: {other:?}"),
         }
     }
 
     pub fn release(&self, lock: &Name, hold: HoldId) -> Released {
-        let release = Release { lock: lock.clone(), hold, used: 0, told: true, lost: false };
+        let used = self.tokens.lock().unwrap().get(&hold).copied().unwrap_or(0);
+        let release = Release { lock: lock.clone(), hold, used, told: true, lost: false };
         match self.ask(Op::Release(release)).expect("the release is executed").body {
             Body::Release(released) => released,
             other => panic!("not the reply of a release: {other:?}"),

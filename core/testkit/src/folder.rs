@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::children;
 
-const PREFIX: &str = "fencelock-redis-";
+const PREFIX: &str = "fencelock-test-";
 
 /// A fresh folder, which carries this process's id in its name.
 ///

@@ -1,5 +1,6 @@
 //! Waiting for a condition.
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// Looks at `condition` every few milliseconds until it gives something.
@@ -25,4 +26,16 @@ pub fn skip_servers() -> bool {
         eprintln!("left out: FENCELOCK_SKIP_SERVERS=1");
     }
     skip
+}
+
+/// Says that a test cannot run here, and why. It counts as skipped, when the test then returns.
+pub fn leave_out(test: &str, why: &dyn std::fmt::Display) {
+    let line = format!("{test}: {why}").replace('\n', " ");
+    eprintln!("left out: {line}");
+    let Some(file) = std::env::var_os("FENCELOCK_SKIPPED") else { return };
+    let file = std::fs::File::options().append(true).create(true).open(file);
+    // One write, so that lines of tests that run beside each other stay whole.
+    if let Err(error) = file.and_then(|mut it| it.write_all(format!("{line}\n").as_bytes())) {
+        eprintln!("FENCELOCK_SKIPPED cannot be written: {error}");
+    }
 }

@@ -7,7 +7,7 @@ use arc_swap::ArcSwapOption;
 use fencelock_engine::Name;
 use fencelock_engine::reply::{Body, Failure, Push, Reply};
 use fencelock_engine::request::{Op, Request};
-use fencelock_engine::store::{Announce, Caller, Delivery, Record};
+use fencelock_engine::store::{Announce, Caller, Delivery, Record, revoke_unsupported};
 
 use crate::inbox::Inbox;
 
@@ -122,6 +122,7 @@ impl State {
                 Body::Inspect(records.get(name).map(|record| record.inspect(now, name)))
             }
             Op::List { prefix, limit } => Body::List(list(records, prefix, *limit)),
+            Op::Revoke(_) => return Err(Failure::Refused(revoke_unsupported())),
             Op::Time => Body::Time,
         };
         if self.records.len() >= self.sweep_at {

@@ -21,6 +21,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     owners: true,
     leases: true,
     abandoned: true,
+    paths: false,
 };
 
 /// Opens a store of this process. [`Event::Up`] is delivered by the first

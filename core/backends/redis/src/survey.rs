@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+pub use fencelock_engine::fact::{Fact, Severity};
 use fencelock_engine::redis::{Codec, Value};
 use fencelock_engine::{ClientId, Error, Name};
 
@@ -12,34 +13,6 @@ use crate::handshake;
 use crate::options::Options;
 use crate::refusal::NoSession;
 use crate::survey_facts;
-
-/// How much a fact matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// As it should be.
-    Good,
-    /// Worth knowing.
-    Note,
-    /// Locks work, but a promise is weaker than it could be.
-    Warning,
-    /// Locks do not work, or cannot be relied on.
-    Problem,
-}
-
-/// One fact, what it means for locks, and what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fact {
-    /// What it is about; fixed, in snake case.
-    pub name: &'static str,
-    /// What was found.
-    pub value: String,
-    /// How much it matters.
-    pub severity: Severity,
-    /// What it means for locks.
-    pub meaning: String,
-    /// What to do, when something is to be done.
-    pub advice: Option<String>,
-}
 
 /// What a server is like. `None` stands for what the server would not tell.
 #[derive(Clone, Debug, PartialEq, Eq)]

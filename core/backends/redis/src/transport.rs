@@ -22,6 +22,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     owners: true,
     leases: true,
     abandoned: true,
+    paths: false,
 };
 
 /// A connection to a Redis server, made anew by itself when it breaks.

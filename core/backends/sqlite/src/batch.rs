@@ -6,7 +6,7 @@ use std::path::Path;
 use fencelock_engine::Name;
 use fencelock_engine::reply::{Body, Push, Refusal, RefusalKind};
 use fencelock_engine::request::Op;
-use fencelock_engine::store::{Announce, Caller, Delivery, Record};
+use fencelock_engine::store::{Announce, Caller, Delivery, Record, revoke_unsupported};
 use rusqlite::Connection;
 
 use crate::fault::Fault;
@@ -69,6 +69,7 @@ impl<'a> Batch<'a> {
                 Err(refusal) => Err(refusal),
             },
             Op::List { prefix, limit } => Ok(Body::List(self.list(prefix, *limit)?)),
+            Op::Revoke(_) => Err(revoke_unsupported()),
             Op::Time => Ok(Body::Time),
         })
     }

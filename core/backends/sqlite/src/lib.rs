@@ -8,6 +8,7 @@ mod batch;
 mod clock;
 mod culprit;
 mod fault;
+mod fork;
 mod options;
 mod peers;
 mod queue;

@@ -180,9 +180,9 @@ impl Store {
         stop: &AtomicBool,
     ) -> Result<Done, Fault> {
         self.check_path()?;
-        let writes = requests
-            .iter()
-            .any(|request| !matches!(request.op, Op::Inspect(_) | Op::List { .. } | Op::Time));
+        let reads =
+            |op: &Op| matches!(op, Op::Inspect(_) | Op::List { .. } | Op::Revoke(_) | Op::Time);
+        let writes = requests.iter().any(|request| !reads(&request.op));
         if writes {
             self.begin_writing(stop)?;
         } else {

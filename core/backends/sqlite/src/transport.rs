@@ -9,6 +9,7 @@ use fencelock_engine::transport::{Capabilities, Sink, Transport};
 use fencelock_engine::{ClientId, Error, ErrorKind};
 
 use crate::clock::Clock;
+use crate::fork;
 use crate::options::Options;
 use crate::peers::Peer;
 use crate::queue::Queue;
@@ -23,6 +24,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     owners: true,
     leases: true,
     abandoned: true,
+    paths: false,
 };
 
 /// Opens a file, on the caller's thread, and starts the client's own, which first delivers
@@ -41,8 +43,11 @@ pub fn open(
     // Absolute, for the process may change its directory before the file is opened again.
     let path = std::path::absolute(&options.path).unwrap_or_else(|_| options.path.clone());
     let queue = Arc::new(Queue::default());
-    let store = Store::open(path.clone(), &options, Clock::of_machine(), &queue.stop)
-        .map_err(|fault| fault.error(&path))?;
+    let store = {
+        let _inside = fork::enter();
+        Store::open(path.clone(), &options, Clock::of_machine(), &queue.stop)
+            .map_err(|fault| fault.error(&path))?
+    };
     let file = path.canonicalize().unwrap_or_else(|_| path.clone());
     let worker = Worker {
         peer: Peer::join(file, client.id(), Arc::clone(&queue)),

@@ -12,6 +12,7 @@ use fencelock_engine::transport::Sink;
 
 use crate::clock::Clock;
 use crate::fault::Fault;
+use crate::fork;
 use crate::options::Options;
 use crate::peers::Peer;
 use crate::queue::Queue;
@@ -78,6 +79,7 @@ impl Worker {
             if self.queue.is_stopped() {
                 break;
             }
+            let _inside = fork::enter();
             if work.reconnect {
                 self.down("asked to reconnect".to_owned());
                 self.fail(work.requests, &Failure::NotSent);
@@ -93,6 +95,8 @@ impl Worker {
                 self.look(work.poked);
             }
         }
+        let _inside = fork::enter();
+        drop(self);
     }
 
     fn pause(&self) -> Option<Duration> {

@@ -1,11 +1,12 @@
 //! The blocking client.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::blocking::{Driver, Guard, Lock};
 use crate::builder::Builder;
-use crate::client::{broken, inspected, listed, pinged};
+use crate::client::{DRAIN_LOOK, broken, inspected, listed, pinged, revoked};
 use crate::ticket::Ticket;
 use crate::{Capabilities, LockInfo, Metrics, Name, Result};
 
@@ -69,7 +70,7 @@ impl Client {
     /// # Errors
     /// As there.
     pub fn inspect(&self, name: impl AsRef<str>) -> Result<Option<LockInfo>> {
-        let name = Name::new(name)?;
+        let name = self.inner.name(name)?;
         let wait = self.inner.start(|core, now, cell| core.engine.inspect(now, &name, cell))?;
         inspected(self.driver.wait(wait).0)
     }
@@ -89,9 +90,20 @@ impl Client {
     /// # Errors
     /// As there.
     pub fn break_lock(&self, name: impl AsRef<str>) -> Result<usize> {
-        let name = Name::new(name)?;
+        let name = self.inner.name(name)?;
         let wait = self.inner.start(|core, now, cell| core.engine.break_lock(now, &name, cell))?;
         broken(self.driver.wait(wait).0)
+    }
+
+    /// ZooKeeper: asks the holder of a lock to give it up soon; see
+    /// [`crate::Client::request_revoke`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn request_revoke(&self, name: impl AsRef<str>) -> Result<bool> {
+        let name = self.inner.name(name)?;
+        let wait = self.inner.start(|core, now, cell| core.engine.revoke(now, &name, cell))?;
+        revoked(self.driver.wait(wait).0)
     }
 
     /// The store's time since 1970.
@@ -109,6 +121,52 @@ impl Client {
         if let Some(wait) = self.inner.shared().start_close() {
             self.driver.wait(wait);
         }
+    }
+
+    /// Closes the client when nothing is held and nobody waits any more, or when `limit` has
+    /// passed; see [`crate::Client::drain`]. Gives whether all was released in time.
+    pub fn drain(&self, limit: Duration) -> bool {
+        let began = Instant::now();
+        let mut drained = self.inner.shared().drain_more();
+        while !drained && began.elapsed() < limit {
+            thread::sleep(DRAIN_LOOK);
+            drained = self.inner.shared().drain_more();
+        }
+        self.close();
+        drained
+    }
+
+    /// Whether the client is closed.
+    pub fn is_closed(&self) -> bool {
+        self.inner.is_closed()
+    }
+
+    /// The same client for async code. Its futures may be polled by any executor and need no
+    /// runtime, but for [`crate::Client::drain`] and [`crate::Client::close_on_sigterm`]; a
+    /// background thread drives the connection while no blocking caller does.
+    ///
+    /// ```
+    /// use fencelock::blocking::Client;
+    ///
+    /// let client = Client::connect("memory:")?;
+    /// let asynchronous = client.asynchronous();
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    /// let guard = runtime.block_on(async { asynchronous.lock("both")?.acquire().await })?;
+    /// client.adopt(guard).release()?;
+    /// # Ok::<(), fencelock::Error>(())
+    /// ```
+    pub fn asynchronous(&self) -> &crate::Client {
+        &self.inner
+    }
+
+    /// Makes a blocking guard of one that was acquired through [`Client::asynchronous`].
+    ///
+    /// # Panics
+    /// When the guard is another client's.
+    pub fn adopt(&self, guard: crate::Guard) -> Guard {
+        let same = Arc::ptr_eq(guard.shared(), self.inner.shared());
+        assert!(same, "the guard belongs to another client");
+        Guard::new(guard, self.driver.clone())
     }
 
     /// What the client has counted since it was made.

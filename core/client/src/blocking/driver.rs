@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::Poll;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fencelock_engine::{Outcome, Time};
 use tokio::runtime::{Handle, Runtime};
@@ -91,6 +91,19 @@ impl Driver {
         (outcome, now, wait)
     }
 
+    /// As [`Driver::wait`], but asks `stop` each `every` whether to give up; `None` when it did.
+    pub(crate) fn wait_unless(
+        &self,
+        wait: &mut Wait,
+        every: Duration,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Option<(Outcome, Time)> {
+        match &self.room {
+            Some(room) if Handle::try_current().is_err() => room.wait_unless(wait, every, stop),
+            _ => park::park_unless(wait, every, stop),
+        }
+    }
+
     fn wait_for(&self, wait: &mut Wait) -> (Outcome, Time) {
         match &self.room {
             // A runtime's thread may not run another runtime; the standby thread serves it.
@@ -167,6 +180,63 @@ impl Room {
                 return self.drive(wait);
             }
             thread::park();
+        }
+    }
+
+    /// As [`Room::wait`], in slices.
+    fn wait_unless(
+        &self,
+        wait: &mut Wait,
+        every: Duration,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Option<(Outcome, Time)> {
+        if self.desk.take() {
+            return self.drive_unless(wait, every, stop);
+        }
+        wait.send();
+        park::spin(wait);
+        if wait.is_ready()
+            && let Poll::Ready(ended) = park::poll(wait)
+        {
+            return Some(ended);
+        }
+        let seat = Seat::new(thread::current());
+        match self.desk.sit(&seat) {
+            Sat::Drive => return self.drive_unless(wait, every, stop),
+            Sat::Ask => self.yielding.notify_one(),
+            Sat::Park => {}
+        }
+        loop {
+            if let Poll::Ready(ended) = park::poll(wait) {
+                self.desk.rise(&seat);
+                return Some(ended);
+            }
+            if seat.is_offered() {
+                return self.drive_unless(wait, every, stop);
+            }
+            let parked = Instant::now();
+            thread::park_timeout(every);
+            if parked.elapsed() >= every && stop() {
+                self.desk.rise(&seat);
+                return None;
+            }
+        }
+    }
+
+    fn drive_unless(
+        &self,
+        wait: &mut Wait,
+        every: Duration,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Option<(Outcome, Time)> {
+        let _leave = Leave(&self.desk);
+        loop {
+            let slice = self.block_on(async { tokio::time::timeout(every, &mut *wait).await });
+            match slice {
+                Ok(ended) => return Some(ended),
+                Err(_) if stop() => return None,
+                Err(_) => {}
+            }
         }
     }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::blocking::Driver;
+use crate::blocking::{Driver, Releasing};
+use crate::cancel::cancelled;
 use crate::guard::{Started, extended, released};
 use crate::ticket::Ticket;
 use crate::{Abandoned, LossReason, Lost, Result, Token, Wanted};
@@ -26,12 +27,35 @@ pub struct Guard {
 }
 
 impl Guard {
+    pub(crate) fn new(inner: crate::Guard, driver: Arc<Driver>) -> Guard {
+        Guard { inner, driver }
+    }
+
     pub(crate) fn wait(started: Started, driver: &Arc<Driver>) -> Result<Guard> {
         let inner = match started {
             Started::Granted(guard) => guard,
-            Started::Pending { wait, lock, owner } => {
+            Started::Pending { wait, lock, by } => {
                 let (outcome, now, wait) = driver.wait_keeping(wait);
-                Started::finish(wait, lock, owner, outcome, now)?
+                Started::finish(wait, lock, by, outcome, now)?
+            }
+        };
+        Ok(Guard { inner, driver: driver.clone() })
+    }
+
+    /// As [`Guard::wait`], asking `stop` now and then.
+    pub(crate) fn wait_unless(
+        started: Started,
+        driver: &Arc<Driver>,
+        every: Duration,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<Guard> {
+        let inner = match started {
+            Started::Granted(guard) => guard,
+            Started::Pending { mut wait, lock, by } => {
+                let Some((outcome, now)) = driver.wait_unless(&mut wait, every, stop) else {
+                    return Err(cancelled());
+                };
+                Started::finish(wait, lock, by, outcome, now)?
             }
         };
         Ok(Guard { inner, driver: driver.clone() })
@@ -60,6 +84,11 @@ impl Guard {
         self.inner.is_valid()
     }
 
+    /// Whether the holder was told that the hold is lost; see [`crate::Guard::is_lost`].
+    pub fn is_lost(&self) -> bool {
+        self.inner.is_lost()
+    }
+
     /// How long the hold can be trusted from now on if it is not renewed; zero when it has ended.
     pub fn remaining(&self) -> Duration {
         self.inner.remaining()
@@ -79,6 +108,12 @@ impl Guard {
     /// Resolves when another client waits for this lock; see [`crate::Guard::wanted`].
     pub fn wanted(&self) -> Wanted {
         self.inner.wanted()
+    }
+
+    /// Calls `callback` once when another client waits for this lock; see
+    /// [`crate::Guard::on_wanted`].
+    pub fn on_wanted(&self, callback: impl FnOnce() + Send + 'static) {
+        self.inner.on_wanted(callback);
     }
 
     /// Whether another client waits for this lock, as far as is known.
@@ -109,11 +144,42 @@ impl Guard {
     ///
     /// # Errors
     /// As there.
-    pub fn release(mut self) -> Result<()> {
+    pub fn release(self) -> Result<()> {
+        self.release_ref()
+    }
+
+    /// As [`Guard::release`], for a guard that threads share.
+    ///
+    /// # Errors
+    /// As there; `NotHeld` when it was released before.
+    pub fn release_ref(&self) -> Result<()> {
         match self.inner.start_release()? {
             None => Ok(()),
             Some(wait) => released(self.driver.wait(wait).0),
         }
+    }
+
+    /// Begins the release; `None` when it is done already, as of a re-entry, or when the next
+    /// waiter of this client has it.
+    ///
+    /// # Errors
+    /// As [`Guard::release_ref`].
+    ///
+    /// ```
+    /// # let client = fencelock::blocking::Client::connect("memory:")?;
+    /// let guard = client.lock("begun")?.acquire()?;
+    /// if let Some(releasing) = guard.begin_release()? {
+    ///     releasing.wait()?;
+    /// }
+    /// # Ok::<(), fencelock::Error>(())
+    /// ```
+    pub fn begin_release(&self) -> Result<Option<Releasing>> {
+        Ok(self.inner.start_release()?.map(|wait| Releasing::new(wait, self.driver.clone())))
+    }
+
+    /// The same guard for async code: its futures may be polled by any executor.
+    pub fn asynchronous(&self) -> &crate::Guard {
+        &self.inner
     }
 
     /// A text that lets another process go on with this hold; see [`crate::Guard::ticket`].

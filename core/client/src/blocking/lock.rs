@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::blocking::{Driver, Guard};
+use crate::blocking::{Begun, Driver, Guard};
 use crate::cancel::CancelToken;
 use crate::client::inspected;
 use crate::lock::Limit;
@@ -63,6 +63,12 @@ impl Lock {
     #[must_use]
     pub fn owner(self, owner: OwnerId) -> Lock {
         Lock { inner: self.inner.owner(owner), ..self }
+    }
+
+    /// Acquires for a numbered owner of this client; see [`crate::Lock::local_owner`].
+    #[must_use]
+    pub fn local_owner(self, number: u64) -> Lock {
+        Lock { inner: self.inner.local_owner(number), ..self }
     }
 
     /// Makes every acquisition its own owner; see [`crate::Lock::non_reentrant`].
@@ -134,6 +140,68 @@ impl Lock {
         let started = self.inner.start(Limit::For(limit))?;
         let _armed = cancel.arm(&started);
         Guard::wait(started, &self.driver)
+    }
+
+    /// Acquires the lock, waiting for at most `limit` (as long as it takes without one), and asks
+    /// `stop` on this thread each `every` whether to give up: for hosts that must look after
+    /// something while they wait, such as an interpreter's signals.
+    ///
+    /// # Errors
+    /// `Cancelled` when `stop` said so, and those of [`Lock::acquire_timeout`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fencelock::{ErrorKind, blocking::Client};
+    ///
+    /// let client = Client::connect("memory:")?;
+    /// let lock = client.lock("interrupted")?.non_reentrant();
+    /// let guard = lock.acquire()?;
+    /// let error = lock.acquire_unless(None, Duration::from_millis(5), || true).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Cancelled);
+    /// # drop(guard);
+    /// # Ok::<(), fencelock::Error>(())
+    /// ```
+    pub fn acquire_unless(
+        &self,
+        limit: Option<Duration>,
+        every: Duration,
+        mut stop: impl FnMut() -> bool,
+    ) -> Result<Guard> {
+        let limit = limit.map_or(Limit::Forever, Limit::For);
+        Guard::wait_unless(self.inner.start(limit)?, &self.driver, every, &mut stop)
+    }
+
+    /// Begins to acquire, waiting for at most `limit` (as long as it takes without one; zero is a
+    /// try): gives the guard when nothing has to be waited for.
+    ///
+    /// # Errors
+    /// Those of [`Lock::acquire_timeout`].
+    ///
+    /// ```
+    /// use fencelock::blocking::{Begun, Client};
+    ///
+    /// let client = Client::connect("memory:")?;
+    /// let lock = client.lock("begun")?;
+    /// let guard = match lock.begin(None)? {
+    ///     Begun::Granted(guard) => guard,
+    ///     Begun::Waiting(acquiring) => acquiring.wait()?,
+    /// };
+    /// assert!(matches!(lock.begin(None)?, Begun::Granted(_)));
+    /// # drop(guard);
+    /// # Ok::<(), fencelock::Error>(())
+    /// ```
+    pub fn begin(&self, limit: Option<Duration>) -> Result<Begun> {
+        let limit = match limit {
+            None => Limit::Forever,
+            Some(Duration::ZERO) => Limit::Try,
+            Some(limit) => Limit::For(limit),
+        };
+        Ok(Begun::new(self.inner.start(limit)?, &self.driver))
+    }
+
+    /// The same lock for async code; see [`blocking::Client::asynchronous`](super::Client).
+    pub fn asynchronous(&self) -> &crate::Lock {
+        &self.inner
     }
 
     /// Whether anybody holds the lock; see [`crate::Lock::is_locked`].

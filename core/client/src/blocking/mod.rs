@@ -20,6 +20,7 @@
 //! # Ok::<(), fencelock::Error>(())
 //! ```
 
+mod begun;
 mod client;
 mod desk;
 // Declared here, since the desk's own source is compiled elsewhere as well.
@@ -31,6 +32,7 @@ mod guard;
 mod lock;
 mod park;
 
+pub use begun::{Acquiring, Begun, Releasing};
 pub use client::Client;
 pub use guard::Guard;
 pub use lock::Lock;

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 use fencelock_engine::{Outcome, Time};
 
@@ -39,6 +40,26 @@ pub(crate) fn spin(wait: &Wait) {
             return;
         }
         std::hint::spin_loop();
+    }
+}
+
+/// As [`park`], but asks `stop` each `every` whether to give up; `None` when it did.
+pub(crate) fn park_unless(
+    wait: &mut Wait,
+    every: Duration,
+    stop: &mut dyn FnMut() -> bool,
+) -> Option<(Outcome, Time)> {
+    wait.send();
+    spin(wait);
+    loop {
+        if let Poll::Ready(ended) = poll(wait) {
+            return Some(ended);
+        }
+        let parked = Instant::now();
+        thread::park_timeout(every);
+        if parked.elapsed() >= every && stop() {
+            return None;
+        }
     }
 }
 

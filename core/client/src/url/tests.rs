@@ -31,7 +31,9 @@ fn unknown_and_planned_schemes_differ() {
         assert_eq!(StoreUrl::parse(text).unwrap_err().kind(), ErrorKind::InvalidArgument, "{text}");
     }
     let error = StoreUrl::parse("etcd://h").unwrap_err();
-    for scheme in ["memory:", "sqlite:", "redis://", "rediss://", "redis+unix://"] {
+    for scheme in
+        ["memory:", "sqlite:", "redis://", "rediss://", "redis+unix://", "zk://", "zks://"]
+    {
         assert!(error.message().contains(scheme), "{error}");
     }
     for scheme in PLANNED {
@@ -54,6 +56,7 @@ fn secrets_are_never_shown() {
         "redis://user:sesame@h:1",
         "redis://:ses@me@h",
         "redis+unix:///run/redis.sock?user=u&pass=sesame",
+        "zk://user:sesame@h1,h2/x",
         "sesame://x",
         "rediss://h/sesame-is-no-password?x=sesame",
     ] {

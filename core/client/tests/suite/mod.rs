@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use fencelock::{Builder, Client};
-use fencelock_testkit::{RedisServer, documented_acl, skip_servers};
+use fencelock_testkit::{RedisServer, ZooKeeper, documented_acl, leave_out, skip_servers};
 use tempfile::TempDir;
 
 /// How long anything may take on a busy machine.
@@ -65,6 +65,20 @@ impl World {
         Some(World { url, _folder: None })
     }
 
+    /// A chroot of its own on a server that all cases share; `None` when servers are left out.
+    pub fn zookeeper() -> Option<World> {
+        static SERVER: OnceLock<ZooKeeper> = OnceLock::new();
+        if skip_servers() {
+            return None;
+        }
+        // A lock's node that is reaped between two steps takes what is known of its last holder
+        // along.
+        const PATIENT: &str = "znode.container.checkIntervalMs=600000";
+        let server = SERVER.get_or_init(|| ZooKeeper::builder().property(PATIENT).start().unwrap());
+        let url = format!("{}/suite/{}", server.url(), fresh());
+        Some(World { url, _folder: None })
+    }
+
     pub fn builder(&self) -> Builder {
         Client::builder(&self.url)
             .connect_timeout(LIMIT)
@@ -98,9 +112,9 @@ impl World {
             Need::Abandoned => can.abandoned,
         };
         if !has {
-            static LEFT_OUT: AtomicU32 = AtomicU32::new(0);
-            let count = LEFT_OUT.fetch_add(1, Ordering::Relaxed) + 1;
-            eprintln!("left out ({count}): {} has no {need:?}", can.store);
+            // Each test has a thread, which is named after it.
+            let case = std::thread::current().name().unwrap_or("a case").to_owned();
+            leave_out(&case, &format_args!("{} has no {need:?}", can.store));
         }
         !has
     }

@@ -1,10 +1,12 @@
 //! Re-entry.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use fencelock::{ErrorKind, LossReason};
 
-use super::{World, soon};
+use super::{LIMIT, World, eventually, soon};
 
 pub async fn p05_the_same_task_re_enters_and_each_hold_counts(world: &World) {
     let (client, stranger) = (world.client().await, world.client().await);
@@ -72,4 +74,57 @@ pub async fn p05_a_shorter_inner_lease_does_not_cut_the_outer_one(world: &World)
     inner.release().await.unwrap();
     outer.release().await.unwrap();
     stranger.acquire_timeout(super::LIMIT).await.unwrap().release().await.unwrap();
+}
+
+pub async fn p05_levels_end_in_any_order(world: &World) {
+    let client = world.client().await;
+    let lock = client.lock("levels").unwrap();
+    let outer = lock.acquire().await.unwrap();
+    let middle = lock.acquire().await.unwrap();
+    let bounded = lock.clone().lease(LIMIT).acquire().await.unwrap();
+    let inner = client.lock("levels").unwrap().acquire().await.unwrap();
+    assert_eq!(lock.hold_count(), 4);
+    outer.release().await.unwrap();
+    bounded.release().await.unwrap();
+    assert_eq!(lock.hold_count(), 2);
+    assert!(middle.is_valid() && inner.is_valid());
+    let stranger = lock.clone().non_reentrant();
+    assert_eq!(stranger.try_acquire().await.unwrap_err().kind(), ErrorKind::Contended);
+    drop(inner);
+    assert_eq!(stranger.try_acquire().await.unwrap_err().kind(), ErrorKind::Contended);
+    middle.release().await.unwrap();
+    assert_eq!(lock.hold_count(), 0);
+    stranger.acquire_timeout(LIMIT).await.unwrap().release().await.unwrap();
+}
+
+pub async fn p08_every_level_is_told_of_the_loss_and_none_that_was_left(world: &World) {
+    let client = world.client().await;
+    let lock = client.lock("lost levels").unwrap();
+    let outer = lock.acquire().await.unwrap();
+    let inner = lock.acquire().await.unwrap();
+    let left = lock.acquire().await.unwrap();
+    let told = Arc::new(AtomicU32::new(0));
+    for (guard, weight) in [(&outer, 1), (&inner, 10), (&left, 100)] {
+        let told = told.clone();
+        guard.on_lost(move |_| {
+            told.fetch_add(weight, Ordering::SeqCst);
+        });
+    }
+    let never = left.lost();
+    left.release().await.unwrap();
+    client.break_lock("lost levels").await.unwrap();
+    inner.lost().await;
+    eventually("both are told", || async { (told.load(Ordering::SeqCst) == 11).then_some(()) })
+        .await;
+    assert!(tokio::time::timeout(Duration::ZERO, never).await.is_err());
+    assert!(!inner.is_valid());
+    // A new grant, although the old levels are still there.
+    let again = lock.acquire().await.unwrap();
+    assert!(!again.is_reentry() && again.token() > outer.token());
+    assert!(lock.acquire().await.unwrap().is_reentry());
+    assert_eq!(outer.release().await.unwrap_err().kind(), ErrorKind::Lost);
+    assert_eq!(inner.release().await.unwrap_err().kind(), ErrorKind::Lost);
+    assert!(again.is_valid());
+    again.release().await.unwrap();
+    assert_eq!(lock.hold_count(), 0);
 }

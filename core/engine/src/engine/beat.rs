@@ -197,6 +197,7 @@ impl<C: Clone> Engine<C> {
         }
         seat.tries = 0;
         seat.trouble = None;
+        let overtook = std::mem::take(&mut seat.overtook);
         match (seat.at, state.standing) {
             (At::Held, Standing::Granted) if state.token == seat.token => {
                 self.renewed(now, sent, part, state);
@@ -205,8 +206,11 @@ impl<C: Clone> Engine<C> {
                 self.seat_granted(now, key, sent, part.lease, state, How::Poll);
             }
             (At::Queued, Standing::Queued) => self.still_queued(now, key, sent, state),
-            (At::Held, Standing::Queued) if state.last < seat.token => {
-                // Answered before the grant that overtook it.
+            (At::Held, Standing::Queued)
+                if state.last < seat.token && (overtook || planted!(QueuedAskedAgain)) =>
+            {
+                // Answered before the grant that overtook it. Whatever was asked after the grant
+                // is not answered so, unless the store has gone back to before it.
                 seat.valid_until = seat.valid_until.max(valid_until(sent, seat.claim_lease));
                 self.beat_by(key, now);
             }
@@ -236,7 +240,8 @@ impl<C: Clone> Engine<C> {
         seat.others = state.others_waiting;
         // Within the claim, or a lost push would waste the hand-off. Only the head looks when the
         // holder's lease ends; the others rely on their heartbeat.
-        let heartbeat = heartbeat.min(seat.claim_lease / 3);
+        let within = heartbeat.min(seat.claim_lease / 3);
+        let heartbeat = if planted!(ShortClaimNotPolled) { heartbeat } else { within };
         let look = match state.expires_in {
             Some(span) if state.head => heartbeat.min(span + Duration::from_millis(1)),
             _ => heartbeat,
@@ -254,10 +259,12 @@ impl<C: Clone> Engine<C> {
             return self.expire(now, key);
         }
         let Some(seat) = self.seats.get_mut(key) else { return };
-        let until = valid_until(sent, part.lease.min(state.lease));
+        // A session gives what is left of it.
+        let given = part.lease.min(state.lease);
+        let until = valid_until(sent, given);
         if until > seat.valid_until {
             seat.valid_until = until;
-            seat.asked = part.lease;
+            seat.asked = given;
         }
         seat.contact = seat.contact.max(sent);
         seat.end = seat.end.max(state.end);
@@ -270,11 +277,11 @@ impl<C: Clone> Engine<C> {
             seat.run_since = None;
         }
         if seat.tenant.is_none() {
-            self.beat_by(key, sent + part.lease / 3);
+            self.beat_by(key, sent + given / 3);
             self.deliver(now, key, How::Push);
         } else {
             self.serve_companions(now, key, sent, part.lease);
-            self.plan_next(now, key, sent, part.lease);
+            self.plan_next(now, key, sent, given);
             if state.others_waiting > 0 && !planted!(OthersIgnored) {
                 self.tell_wanted(now, key);
             }
@@ -368,6 +375,7 @@ impl<C: Clone> Engine<C> {
         if planted!(WatchdogStopsAtFailure) && seat.at == At::Held {
             return;
         }
+        seat.overtook = false;
         let tries = seat.tries;
         seat.tries += 1;
         let delay = self.backoff(tries);

@@ -10,7 +10,7 @@ use crate::engine::{Acquired, Engine, hold_end};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Outcome};
 use crate::hold::{Ask, CallKey, Grant, HoldKey, How, Owner, Patience};
-use crate::options::TOKEN_BLOCK;
+use crate::options::{Keeping, TOKEN_BLOCK};
 use crate::reply::Abandoned;
 use crate::time::Time;
 use crate::validity::margin;
@@ -191,10 +191,13 @@ impl<C: Clone> Engine<C> {
             .unwrap_or(self.options.lease);
         let Some(seat) = self.seats.get(key) else { return Step::Leave };
         let left = seat.valid_until.since(now);
+        let session = self.options.keeping == Keeping::Session;
+        // A session may be shorter than any lease that is wanted.
+        let most = if session { seat.asked } else { Duration::MAX };
         if !seat.told {
             // The grant itself, looked at again: the reply may have been long under way.
             let whole = if seat.claim { seat.claim_lease } else { own };
-            let enough = whole.min(self.options.lease) / 3;
+            let enough = whole.min(self.options.lease).min(most) / 3;
             return if left >= enough || planted!(LeaseNotLookedAtAgain) {
                 Step::Grant(waiter)
             } else {
@@ -203,22 +206,29 @@ impl<C: Clone> Engine<C> {
         }
         let next = seat.used + 1;
         let bounded = self.options.local_run_grants;
-        let run_over = seat.others > 0
+        let run_over = (seat.others > 0 || session)
             && (seat.run >= bounded
                 || seat.run_since.is_some_and(|at| now.since(at) >= self.options.local_run_time));
-        if run_over || bounded == 0 {
+        if bounded == 0 || run_over && seat.others > 0 {
+            return Step::Requeue;
+        }
+        if run_over && !planted!(OthersIgnored) {
+            // Whether anybody waits, only a look can tell.
+            return Step::Renew;
+        }
+        if session && next > seat.end {
             return Step::Requeue;
         }
         // Tokens must not outrun the store's clock: it is what a lost counter starts again from.
         // Where it stepped back far below them, only the store can go on counting.
         let bound = self.link.clock.at_least(now) + TOKEN_BLOCK;
-        if next > bound + TOKEN_BLOCK {
+        if next > bound + TOKEN_BLOCK && !session {
             return Step::Requeue;
         }
-        let room = next <= seat.end && next < bound || planted!(BlockNotReserved);
+        let room = next <= seat.end && (session || next < bound) || planted!(BlockNotReserved);
         let fresh = now.since(seat.contact) < self.options.heartbeat();
         // Less than a renewal that asks for `own` gives, so that one renewal is enough.
-        if room && fresh && left >= (own / 2).min(self.options.lease / 3) {
+        if room && fresh && left >= (own.min(most) / 2).min(self.options.lease / 3) {
             Step::Grant(waiter)
         } else {
             Step::Renew
@@ -235,6 +245,7 @@ impl<C: Clone> Engine<C> {
             lock.waiting.pop_front();
             lock.live -= 1;
         }
+        let session = self.options.keeping == Keeping::Session;
         let Some(seat) = self.seats.get_mut(key) else { return };
         let first = !seat.told;
         let token = if first { seat.token } else { seat.used + 1 };
@@ -247,8 +258,9 @@ impl<C: Clone> Engine<C> {
         seat.used = token;
         seat.told = true;
         seat.call = None;
-        if !first && seat.others > 0 {
+        if !first && (seat.others > 0 || session) {
             seat.run += 1;
+            seat.run_since.get_or_insert(now);
         }
         let (valid_until, asked, others) = (seat.valid_until, seat.asked, seat.others);
         let lock = seat.lock;

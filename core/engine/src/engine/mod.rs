@@ -229,6 +229,11 @@ impl<C: Clone> Engine<C> {
         self.calls.len()
     }
 
+    /// Whether nothing is held and no acquire waits.
+    pub fn is_idle(&self) -> bool {
+        self.holds.is_empty() && self.calls.is_empty()
+    }
+
     /// Takes what happened at the store's side.
     pub fn handle(&mut self, now: Time, event: Event) {
         let now = self.at(now);
@@ -293,6 +298,12 @@ impl<C: Clone> Engine<C> {
         let low = u128::from(self.random.next_u32()) << 32;
         let (high, low) = if planted!(HoldIdReused) { (1 << 64, 0) } else { (high, low) };
         HoldId(high | low | u128::from(seat.index))
+    }
+
+    /// Whether this client has something in hand under a hold id; the simulator asks.
+    #[cfg(feature = "plant")]
+    pub fn knows(&self, hold: HoldId) -> bool {
+        self.seat_of(hold).is_some()
     }
 
     fn seat_of(&self, hold: HoldId) -> Option<Key> {

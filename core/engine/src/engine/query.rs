@@ -7,6 +7,7 @@ use crate::engine::timer::Due;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Outcome};
 use crate::name::Name;
+use crate::options::Keeping;
 use crate::reply::{Body, Failure, RefusalKind, Reply};
 use crate::request::Op;
 use crate::time::Time;
@@ -35,6 +36,18 @@ impl<C: Clone> Engine<C> {
     /// Ends every hold on a lock, whoever has it. Completes with [`Outcome::Broken`].
     pub fn break_lock(&mut self, now: Time, name: &Name, call: C) {
         self.query(now, Op::Break(name.clone()), call);
+    }
+
+    /// Asks the holder of a lock to give it up soon. Completes with [`Outcome::Revoked`]; fails as
+    /// unsupported where holders are told of waiters by themselves.
+    pub fn revoke(&mut self, now: Time, name: &Name, call: C) {
+        if self.options.keeping == Keeping::Leases {
+            let error =
+                Error::new(ErrorKind::Unsupported, crate::store::revoke_unsupported().message);
+            self.effects.push_back(Effect::Complete(call, Outcome::Failed(error)));
+        } else {
+            self.query(now, Op::Revoke(name.clone()), call);
+        }
     }
 
     /// Asks the store's time. Completes with [`Outcome::Time`].
@@ -81,6 +94,7 @@ impl<C: Clone> Engine<C> {
                 Body::Inspect(info) => Outcome::Inspected(info.map(Box::new)),
                 Body::List(names) => Outcome::Listed(names),
                 Body::Break(count) => Outcome::Broken(count),
+                Body::Revoke(told) => Outcome::Revoked(told),
                 _ => Outcome::Time(reply.now),
             },
             Err(Failure::Refused(refusal)) => match refusal.kind {

@@ -148,7 +148,9 @@ impl<C: Clone> Engine<C> {
         how: How,
     ) {
         // A waiter is granted the lease that it queued with, which may be less.
-        let lease = if planted!(ClaimNotRenewed) { lease } else { lease.min(state.lease) };
+        let mut longer = planted!(ClaimNotRenewed);
+        longer |= planted!(LongerLeaseCounted);
+        let lease = if longer { lease } else { lease.min(state.lease) };
         let Some(seat) = self.seats.get_mut(key) else { return };
         seat.at = At::Held;
         seat.token = state.token;
@@ -375,6 +377,7 @@ impl<C: Clone> Engine<C> {
         seat.asked = seat.claim_lease;
         seat.contact = seat.queued_at;
         seat.claim = true;
+        seat.overtook = seat.flight.is_some();
         seat.others = push.others;
         // The claim is answered for at once, whether or not it is long enough to begin with.
         self.beat_by(key, now);

@@ -103,6 +103,8 @@ pub(crate) struct Seat<C> {
     pub contact: Time,
     /// The grant came by push and the store has not heard from us since.
     pub claim: bool,
+    /// The push overtook the answer to a request that was in flight.
+    pub overtook: bool,
     pub others: u32,
     pub tenant: Option<Tenant>,
     /// Some caller was told of the grant.
@@ -154,6 +156,7 @@ impl<C> Seat<C> {
             asked: Duration::ZERO,
             contact: Time::ZERO,
             claim: false,
+            overtook: false,
             others: 0,
             tenant: None,
             told: false,

@@ -9,7 +9,7 @@ use crate::redis::layout::decode_record;
 use crate::redis::value::Value;
 use crate::reply::{Abandoned, Body, Refusal, Released, Reply, Standing, State};
 use crate::request::{Mode, Op};
-use crate::store::mode_unsupported;
+use crate::store::{mode_unsupported, revoke_unsupported};
 
 /// A token, or the end of a block: above 2^53 the scripts cannot count.
 pub(super) fn token(number: u64) -> Option<u64> {
@@ -28,6 +28,7 @@ impl Codec {
         }
         match op {
             Op::Acquire(ask) if ask.mode != Mode::Exclusive => Err(mode_unsupported()),
+            Op::Revoke(_) => Err(revoke_unsupported()),
             Op::List { .. } => Err(garbled("list")),
             Op::Time => {
                 let now = time(&value).ok_or_else(|| garbled("time"))?;
@@ -41,7 +42,7 @@ impl Codec {
         let key = match op {
             Op::Acquire(ask) => Some(self.shown_key(&ask.lock)),
             Op::Release(release) => Some(self.shown_key(&release.lock)),
-            Op::Inspect(name) | Op::Break(name) => Some(self.shown_key(name)),
+            Op::Inspect(name) | Op::Break(name) | Op::Revoke(name) => Some(self.shown_key(name)),
             Op::Beat(_) | Op::List { .. } | Op::Time => None,
         };
         refusal(text, key.as_deref())
@@ -94,7 +95,7 @@ impl Codec {
                     }
                 }
             }
-            Op::List { .. } | Op::Time => return None,
+            Op::List { .. } | Op::Revoke(_) | Op::Time => return None,
         };
         Some(Ok(Reply { now, body }))
     }
@@ -108,6 +109,7 @@ fn name_of(op: &Op) -> &'static str {
         Op::Inspect(_) => "inspect",
         Op::List { .. } => "list",
         Op::Break(_) => "break",
+        Op::Revoke(_) => "revoke",
         Op::Time => "time",
     }
 }

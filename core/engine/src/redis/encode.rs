@@ -21,7 +21,7 @@ impl Codec {
                 self.script(ACQUIRE_AT, &ask.lock, self.acquire(ask))
             }
             // The codec refuses the other modes when it decodes; any harmless command will do.
-            Op::Acquire(_) | Op::Time => plain(&["TIME"]),
+            Op::Acquire(_) | Op::Revoke(_) | Op::Time => plain(&["TIME"]),
             Op::Beat(beats) => self.beats(beats),
             Op::Release(release) => {
                 let (hold, used, flags) = released(release);

@@ -280,7 +280,8 @@ local function finish(s, id, used, how)
     s.dirty = true
     if lost then
       lose(s, YES)
-    elseif told and hold.told then
+    elseif told and hold.told and used >= s.token then
+      -- Not when a repeated release meets a late copy of its own acquire, granted for nobody.
       s.abandoned = NO
     end
     if #s.holds == 0 then

@@ -8,9 +8,8 @@ if arg[3] == '1' then
   local field = call('HMGET', key, 'i', 'n', 'f', 'd', 't', 'v')
   local flags = field[3]
   if field[1] == arg[1] and field[2] == '0' and (flags == '4' or flags == '5')
-    and field[4] + 0 > now and field[6] == '1' then
-    local last = field[5]
-    if arg[2] + 0 > last + 0 then last = arg[2] end
+    and field[4] + 0 > now and field[6] == '1' and arg[2] + 0 >= field[5] + 0 then
+    local last = arg[2]
     -- Removing a field is a first write that a full memory allows.
     call('HDEL', key, 'i')
     call('HSET', key, 'r', arg[1], 'e', last, 'b', '0')
@@ -18,7 +17,8 @@ if arg[3] == '1' then
   end
   -- Handed to the first of the waiters, if all of them are live, subscribed and of ordinary owners.
   if field[1] == arg[1] and field[2] and field[2] ~= '0' and (flags == '4' or flags == '5')
-    and field[4] + 0 > now and field[6] == '1' and now < 9006099743113216 then
+    and field[4] + 0 > now and field[6] == '1' and arg[2] + 0 >= field[5] + 0
+    and now < 9006099743113216 then
     local waiting, count = call('HGETALL', KEYS[2]), field[2] + 0
     local at, first, id, lease, claim, client
     for i = 1, #waiting, 2 do
@@ -35,8 +35,7 @@ if arg[3] == '1' then
       end
     end
     if at and #waiting == count * 2 then
-      local digits, token = string.format, field[5] + 1
-      if token <= arg[2] + 0 then token = arg[2] + 1 end
+      local digits, token = string.format, arg[2] + 1
       if token < now then token = now end
       local last, span = token + 1023, claim < lease and claim or lease
       local ttl = (now + span > last and now + span or last) - now

@@ -31,12 +31,18 @@ impl Record {
             self.holds.iter_mut().find(|hold| hold.hold == beat.hold || planted!(RenewWithoutOwner))
         {
             hold.renew(now, micros_up(beat.lease), caller.polling);
+            if planted!(OwnerRenewsCoHolds) {
+                for hold in &mut self.holds {
+                    hold.renew(now, micros_up(beat.lease), hold.polling);
+                }
+            }
             self.top_up(now, beat.used);
             known = true;
         }
         let caller = queued.then_some(beat.hold);
         let settle = Settle { now, lock: &beat.lock, caller, floor: 0 };
-        let publish_failed = self.settle(&settle, out);
+        let passed_over = planted!(OwnerPassedOver) && !self.holds.is_empty();
+        let publish_failed = !passed_over && self.settle(&settle, out);
         if known {
             return Ok(self.standing(now, beat.hold, publish_failed));
         }

@@ -17,4 +17,5 @@ mod tokens;
 mod tests;
 
 pub use record::{Announce, Caller, Delivery, Record, StoredHold, StoredWaiter};
+pub use refusal::revoke_unsupported;
 pub(crate) use refusal::{clock_ahead, mode_unsupported};

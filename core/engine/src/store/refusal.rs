@@ -21,6 +21,16 @@ pub(crate) fn mode_unsupported() -> Refusal {
     }
 }
 
+/// Holders are told of waiters without being asked.
+pub fn revoke_unsupported() -> Refusal {
+    Refusal {
+        kind: RefusalKind::Unsupported,
+        message: "this store tells a holder by itself when another client queues; there is \
+                  nothing to request"
+            .to_owned(),
+    }
+}
+
 /// Refuses when the store's clock leaves no room for tokens.
 pub(super) fn check_clock(now: u64) -> Result<(), Refusal> {
     if now < MAX_STORE_TIME { Ok(()) } else { Err(clock_ahead()) }

@@ -42,10 +42,16 @@ impl Record {
             .position(|hold| hold.hold == release.hold || planted!(ReleaseWithoutOwner))
         {
             let hold = self.holds.remove(at);
+            // A repeated release may meet a late copy of its own acquire, granted for nobody: who
+            // was told of an earlier token was not told of this one.
+            let heard = release.used >= self.token || planted!(StrayReleaseTells);
+            if planted!(OwnerLosesCoHolds) {
+                self.holds.clear();
+            }
             self.released = Some(hold.hold);
             if release.lost {
                 self.lose(Abandoned::Yes);
-            } else if release.told && hold.told || planted!(CancelClearsAbandoned) {
+            } else if release.told && heard && hold.told || planted!(CancelClearsAbandoned) {
                 self.abandoned = Abandoned::No;
             }
             if self.holds.is_empty() {

@@ -364,6 +364,7 @@ impl World {
             }
             Op::Inspect(name) => Body::Inspect(records.get(name).map(|r| r.inspect(now, name))),
             Op::List { .. } => Body::List(records.keys().cloned().collect()),
+            Op::Revoke(_) => Body::Revoke(false),
             Op::Time => Body::Time,
         };
         for (to, push) in inboxes.pushed {

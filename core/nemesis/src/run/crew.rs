@@ -5,11 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use fencelock_history::Record;
 use fencelock_testkit::Proxy;
 
 use crate::actor::Actor;
 use crate::dice::Dice;
-use crate::history::{History, Record};
+use crate::history::History;
 use crate::run::store::{LOCKS, Store};
 use crate::shim::WrongClock;
 

@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use std::{fmt, io, thread};
 
+use fencelock_history::check::{self, Found};
 use tempfile::TempDir;
 
-use crate::check::{self, Found};
 use crate::dice::Dice;
 use crate::history::{History, LIMIT};
 
@@ -131,9 +131,15 @@ pub fn run(plan: Plan) -> io::Result<Outcome> {
     // What they still have to say, they have said.
     crew.dismiss();
     let records = history.since(0);
-    let (linear, wrong) = windows.judge(&records);
+    let (linear, wrong) = fencelock_history::linear::judge(&records);
     broken.extend(wrong);
-    let mut outcome = Outcome { faults: faults.counts, ..linear };
+    let mut outcome = Outcome {
+        faults: faults.counts,
+        windows: linear.windows,
+        operations: linear.operations,
+        spoiled: linear.spoiled,
+        ..Outcome::default()
+    };
     match check::all(&records) {
         Ok(found) => outcome.found = found,
         Err(more) => broken.extend(more.0),

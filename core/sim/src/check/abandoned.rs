@@ -6,7 +6,7 @@ use fencelock_engine::reply::{Abandoned, Released};
 use fencelock_engine::request::Release;
 use fencelock_engine::{Grant, HoldId};
 
-use crate::check::StoreGrant;
+use crate::check::{Slip, StoreGrant};
 use crate::client::Tag;
 use crate::clock::Instant;
 use crate::plan::Plan;
@@ -30,6 +30,8 @@ struct Lock {
     clean: bool,
     /// What was granted up to then may be unknown to the store, or its end known too early.
     spoiled: Option<Instant>,
+    /// The holder that callers saw last before that.
+    forgotten: Option<Last>,
 }
 
 /// What every lock's next holder must hear.
@@ -53,11 +55,12 @@ impl AbandonedTruth {
 
     /// A hold ended and its holder had not released it.
     pub fn unclean(&mut self, lock: usize, incarnation: usize, tag: Tag) {
-        if let Some(last) = &mut self.locks[lock].last
-            && let Some(at) = last.holds.iter().position(|it| *it == (incarnation, tag))
-        {
-            last.holds.swap_remove(at);
-            last.unclean = true;
+        let Lock { last, forgotten, .. } = &mut self.locks[lock];
+        for last in [last, forgotten].into_iter().flatten() {
+            if let Some(at) = last.holds.iter().position(|it| *it == (incarnation, tag)) {
+                last.holds.swap_remove(at);
+                last.unclean = true;
+            }
         }
     }
 
@@ -68,7 +71,8 @@ impl AbandonedTruth {
 
     /// A holder released.
     pub fn released(&mut self, lock: usize, incarnation: usize, tag: Tag) {
-        if let Some(last) = &mut self.locks[lock].last {
+        let Lock { last, forgotten, .. } = &mut self.locks[lock];
+        for last in [last, forgotten].into_iter().flatten() {
             last.holds.retain(|it| *it != (incarnation, tag));
         }
     }
@@ -110,7 +114,8 @@ impl AbandonedTruth {
     pub fn spoiled(&mut self, at: Instant, lock: Option<usize>) {
         for (index, it) in self.locks.iter_mut().enumerate() {
             if lock.is_none_or(|lock| lock == index) {
-                *it = Lock { spoiled: Some(at), ..Lock::default() };
+                let forgotten = it.last.take().or(it.forgotten.take());
+                *it = Lock { spoiled: Some(at), forgotten, ..Lock::default() };
             }
         }
     }
@@ -142,7 +147,7 @@ impl AbandonedTruth {
         grant: &Grant,
         expired: &[(usize, Tag)],
         since: Instant,
-    ) -> Result<(), String> {
+    ) -> Result<(), Slip> {
         let token = grant.token.get();
         let it = &mut self.locks[lock];
         if let Some(last) = &mut it.last
@@ -159,16 +164,22 @@ impl AbandonedTruth {
         if grant.reentry || it.spoiled.is_some_and(|spoiled| since <= spoiled) {
             return Ok(());
         }
+        let forgotten = it.forgotten.take();
         let before =
             it.last.replace(Last { token, since, holds: vec![(incarnation, tag)], unclean: false });
-        let Some(before) = before else { return Ok(()) };
-        let unclean = before.unclean || before.holds.iter().any(|hold| expired.contains(hold));
+        let unclean = |it: &Last| it.unclean || it.holds.iter().any(|hold| expired.contains(hold));
+        let Some(before) = before else {
+            let excused = forgotten.is_some_and(|it| unclean(&it));
+            let no = grant.abandoned == Abandoned::No;
+            return if excused && no { Err(Slip::Excused) } else { Ok(()) };
+        };
+        let unclean = unclean(&before);
         let known = since > before.since;
         if unclean && known && grant.abandoned == Abandoned::No {
-            return Err(format!(
+            return Err(Slip::Broken(format!(
                 "lock {lock}: the holder of {} was lost, the holder of {token} hears 'no'",
                 before.token
-            ));
+            )));
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use fencelock_engine::HoldKey;
 
+use crate::check::Slip;
 use crate::client::{Client, Tag, Who};
 use crate::clock::Instant;
 
@@ -102,7 +103,8 @@ impl Exclusion {
         who: Who,
         lock: usize,
         since: Option<Instant>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Slip> {
+        let mut slipped = Ok(());
         for it in self.locks[lock].iter().filter(|it| it.who != who) {
             if !valid(at, clients, it) {
                 continue;
@@ -112,13 +114,14 @@ impl Exclusion {
             let excused =
                 [it.since, since].iter().any(|since| self.broken_since(lock, since.unwrap_or(0)));
             if local || !excused {
-                return Err(format!(
+                return Err(Slip::Broken(format!(
                     "lock {lock}: {who:?} at c{slot} and {:?} at c{} (token {}) at once",
                     it.who, it.slot, it.token
-                ));
+                )));
             }
+            slipped = Err(Slip::Excused);
         }
-        Ok(())
+        slipped
     }
 }
 

@@ -9,6 +9,8 @@ pub(crate) struct Fence {
     ledgers: Vec<Ledger>,
     excused: Vec<bool>,
     pub clobbered: Option<String>,
+    /// The same where nothing can be told any more.
+    pub forgiven: bool,
 }
 
 impl Fence {
@@ -17,6 +19,7 @@ impl Fence {
             ledgers: vec![Ledger::default(); locks],
             excused: vec![false; locks],
             clobbered: None,
+            forgiven: false,
         }
     }
 
@@ -39,6 +42,7 @@ impl Fence {
 
     pub fn write(&mut self, at: Instant, lock: usize, token: u64, seen: u64) -> Entry {
         let entry = self.ledgers[lock].write(token, seen);
+        self.forgiven |= entry == Entry::Clobbered && self.excused[lock];
         if entry == Entry::Clobbered && !self.excused[lock] {
             self.clobbered = Some(format!(
                 "lock {lock}: the ledger took a write of {token} at {at} over a newer version"

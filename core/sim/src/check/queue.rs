@@ -6,7 +6,7 @@ use fencelock_engine::reply::{Body, Failure, Reply, Standing, State};
 use fencelock_engine::request::Op;
 use fencelock_engine::{HoldId, OwnerId, Patience};
 
-use crate::check::StoreGrant;
+use crate::check::{Slip, StoreGrant};
 use crate::client::{Tag, Who};
 use crate::clock::{Instant, MS};
 use crate::plan::{Plan, Profile};
@@ -43,7 +43,9 @@ struct Local {
 #[derive(Debug)]
 pub(crate) struct QueueOrder {
     /// No fault of the run may disturb the order among clients.
-    strict: bool,
+    pub strict: bool,
+    /// Some grants are seen only some time after they were made.
+    unseen: bool,
     silence: u64,
     /// How old a contact with the store may be at a local hand-off.
     fresh: u64,
@@ -66,7 +68,9 @@ impl QueueOrder {
             || (plan.profile == Profile::Pushes && plan.hazards.spike == 0);
         let slack = 4 * plan.latency.1 + 5 * MS;
         QueueOrder {
-            strict: calm && plan.polling.iter().all(|polling| !polling),
+            // What a ZooKeeper client may do locally is looked at elsewhere.
+            strict: calm && plan.polling.iter().all(|polling| !polling) && plan.zk.is_none(),
+            unseen: plan.polling.contains(&true),
             silence: options.claim.as_nanos() as u64,
             fresh: options.heartbeat().as_nanos() as u64 + slack,
             run: options.local_run_time.as_nanos() as u64 + slack,
@@ -213,19 +217,18 @@ impl QueueOrder {
     }
 
     /// The store made a grant: no live waiter came before.
-    pub fn store_granted(&mut self, at: Instant, grant: &StoreGrant) -> Result<(), String> {
+    pub fn store_granted(&mut self, at: Instant, grant: &StoreGrant) -> Result<(), Slip> {
         if self.contacts[grant.lock].hold != Some(grant.hold) {
             self.contacts[grant.lock] = Contact { hold: Some(grant.hold), last: at, told: None };
         }
         let wasted = self.claims[grant.lock].take().filter(|(hold, _)| *hold != grant.hold);
-        if !self.strict {
-            return Ok(());
-        }
-        if let Some((hold, since)) = wasted {
-            return Err(format!(
+        if let Some((hold, since)) = wasted
+            && self.strict
+        {
+            return Err(Slip::Broken(format!(
                 "lock {}: it was handed to {hold:?} at {since} and goes to {:?}, unclaimed",
                 grant.lock, grant.hold
-            ));
+            )));
         }
         let queue = &self.locks[grant.lock];
         let mine = queue.iter().find(|it| it.hold == grant.hold).map_or(u64::MAX, |it| it.ticket);
@@ -236,41 +239,44 @@ impl QueueOrder {
                 && (it.owner.is_none() || it.owner != grant.owner)
         });
         match passed {
-            Some(it) => Err(format!(
+            Some(it) if self.strict => Err(Slip::Broken(format!(
                 "lock {}: {:?} (ticket {mine}) is granted before {:?} (ticket {}) of client {}",
                 grant.lock, grant.hold, it.hold, it.ticket, it.incarnation
-            )),
+            ))),
+            // A poller's grant is seen when it polls: its owner's other holds may be seen before.
+            Some(_) if self.unseen && grant.owner.is_some() => Ok(()),
+            Some(_) => Err(Slip::Excused),
             None => Ok(()),
         }
     }
 
     /// A client handed the lock over to another of its callers.
-    pub fn handed_locally(
-        &self,
-        at: Instant,
-        lock: usize,
-        incarnation: usize,
-    ) -> Result<(), String> {
+    pub fn handed_locally(&self, at: Instant, lock: usize, incarnation: usize) -> Result<(), Slip> {
         if !self.hand_off {
-            return Err(format!("lock {lock}: handed over locally, which is turned off"));
+            let what = format!("lock {lock}: handed over locally, which is turned off");
+            return Err(what.into());
         }
+        let it = &self.contacts[lock];
+        let (stale, late) =
+            (it.last + self.fresh < at, it.told.is_some_and(|told| told + self.run < at));
         if !self.strict {
             return Ok(());
         }
-        let it = &self.contacts[lock];
-        if it.last + self.fresh < at {
-            return Err(format!(
+        if stale {
+            let what = format!(
                 "lock {lock}: client {incarnation} hands over locally and has not heard from the \
                  store since {}",
                 it.last
-            ));
+            );
+            return Err(what.into());
         }
-        if it.told.is_some_and(|told| told + self.run < at) {
-            return Err(format!(
+        if late {
+            let what = format!(
                 "lock {lock}: client {incarnation} hands over locally, and knows since {:?} that \
                  others wait",
                 it.told
-            ));
+            );
+            return Err(what.into());
         }
         Ok(())
     }

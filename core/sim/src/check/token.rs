@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fencelock_engine::options::TOKEN_BLOCK;
 use fencelock_engine::{HoldId, OwnerId};
 
-use crate::check::StoreGrant;
+use crate::check::{Slip, StoreGrant};
 use crate::clock::Instant;
 
 /// One grant of the store and the tokens under it.
@@ -92,7 +92,9 @@ impl TokenOrder {
             lock.tenures.clear();
             return Ok(true);
         }
-        lock.forgotten = false;
+        // As long as tokens stay below one that was granted before the loss, they may meet it.
+        let before = lock.tenures.last_key_value().map_or(0, |(first, _)| *first);
+        lock.forgotten &= grant.token < before;
         lock.tenures.insert(
             grant.token,
             Tenure {
@@ -127,16 +129,17 @@ impl TokenOrder {
         token: u64,
         joins: bool,
         broken: bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), Slip> {
         let it = &mut self.locks[lock];
         let fine = token > it.highest || joins;
         if !fine && !broken && !it.excused {
             let highest = it.highest;
-            return Err(format!(
+            return Err(Slip::Broken(format!(
                 "lock {lock}: token {token} reaches a caller after {highest} (joins: {joins})"
-            ));
+            )));
         }
         it.highest = it.highest.max(token);
-        Ok(())
+        // One of a grant that was under way while the store forgot may come after its successor's.
+        if fine || !it.excused { Ok(()) } else { Err(Slip::Excused) }
     }
 }

@@ -82,6 +82,10 @@ pub trait Store {
     /// Returns to what was remembered.
     fn rollback(&mut self);
 
+    /// Puts another program's value in the place of a lock's record (false) or queue (true), or
+    /// takes it away again. What was there is lost.
+    fn foreign(&mut self, lock: &Name, queue: Option<bool>);
+
     /// Refuses from now on, or no longer.
     fn refuse(&mut self, how: Option<Refusing>);
 

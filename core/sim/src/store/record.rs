@@ -17,6 +17,7 @@ pub struct RecordStore {
     records: Vec<(Name, Record)>,
     replica: Vec<(Name, Record)>,
     refusing: Option<Refusing>,
+    foreign: Vec<Name>,
 }
 
 impl RecordStore {
@@ -41,12 +42,40 @@ impl RecordStore {
     }
 }
 
+impl RecordStore {
+    /// A request for one lock fails with its key; in a batch only that lock's part does.
+    fn check_foreign(&self, op: &Op) -> Result<(), Failure> {
+        if self.foreign.is_empty() {
+            return Ok(());
+        }
+        let foreign = |lock: &Name| self.foreign.contains(lock);
+        let fails = match op {
+            Op::Acquire(ask) => foreign(&ask.lock),
+            Op::Release(release) => foreign(&release.lock),
+            Op::Inspect(lock) | Op::Break(lock) => foreign(lock),
+            Op::Beat(beats) if plant::on(Bug::BatchFailsWhole) => {
+                beats.iter().any(|beat| foreign(&beat.lock))
+            }
+            Op::Beat(_) | Op::List { .. } | Op::Time | Op::Revoke(_) => false,
+        };
+        if fails { Err(Failure::Refused(foreign_key())) } else { Ok(()) }
+    }
+}
+
+fn foreign_key() -> Refusal {
+    Refusal {
+        kind: RefusalKind::Misconfigured,
+        message: "another program uses the lock's key; choose another name".to_owned(),
+    }
+}
+
 impl Store for RecordStore {
     fn reset(&mut self) {
         self.callers.clear();
         self.records.clear();
         self.replica.clear();
         self.refusing = None;
+        self.foreign.clear();
     }
 
     fn enrol(&mut self, number: u64, polling: bool) {
@@ -67,7 +96,8 @@ impl Store for RecordStore {
                 message: "the model store refuses for a while; try again".to_owned(),
             }));
         }
-        let RecordStore { callers, records, .. } = self;
+        self.check_foreign(op)?;
+        let RecordStore { callers, records, foreign, .. } = self;
         let caller = &callers[incarnation];
         let body = match op {
             Op::Acquire(ask) => {
@@ -79,6 +109,9 @@ impl Store for RecordStore {
                 beats
                     .iter()
                     .map(|beat| {
+                        if foreign.contains(&beat.lock) {
+                            return Err(foreign_key());
+                        }
                         let index = RecordStore::record(records, &beat.lock);
                         records[index].1.beat(now, caller, beat, reach)
                     })
@@ -100,6 +133,7 @@ impl Store for RecordStore {
                 let index = RecordStore::record(records, lock);
                 Body::Break(records[index].1.break_all(now, lock, reach))
             }
+            Op::Revoke(_) => Body::Revoke(false),
             Op::Time => Body::Time,
         };
         Ok(Reply { now, body })
@@ -120,6 +154,14 @@ impl Store for RecordStore {
 
     fn rollback(&mut self) {
         self.records.clone_from(&self.replica);
+    }
+
+    fn foreign(&mut self, lock: &Name, queue: Option<bool>) {
+        self.foreign.retain(|name| name != lock);
+        self.evict(lock);
+        if queue.is_some() {
+            self.foreign.push(lock.clone());
+        }
     }
 
     fn refuse(&mut self, how: Option<Refusing>) {

@@ -99,6 +99,19 @@ impl Store for RedisStore {
         self.server.restore(self.replica.clone());
     }
 
+    fn foreign(&mut self, lock: &Name, queue: Option<bool>) {
+        let command = self.codecs[0].encode(&Op::Inspect(lock.clone()));
+        let fencelock_engine::redis::Command::Script { keys, .. } = command else { return };
+        for key in &keys {
+            self.server.evict(key);
+        }
+        if let Some(queue) = queue
+            && let Some(key) = keys.get(usize::from(queue))
+        {
+            self.server.set_string(key, b"another program's");
+        }
+    }
+
     fn refuse(&mut self, how: Option<Refusing>) {
         self.server.set_readonly(how == Some(Refusing::ReadOnly));
         self.server.set_oom(how == Some(Refusing::MemoryFull));

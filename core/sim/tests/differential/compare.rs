@@ -228,7 +228,7 @@ impl World {
                     info.last_token == 0 && info.holds.is_empty() && info.waiters.is_empty();
                 Body::Inspect((!unknown && !nothing).then_some(info))
             }
-            Op::List { .. } | Op::Time => unreachable!("not planned"),
+            Op::List { .. } | Op::Revoke(_) | Op::Time => unreachable!("not planned"),
         };
         (Ok(Reply { now, body }), out.pushes)
     }

@@ -114,7 +114,7 @@ impl Bench {
     }
 
     fn release(&mut self, id: u128) -> Released {
-        self.end(id, 0, true, false)
+        self.end(id, self.record.token, true, false)
     }
 
     fn holders(&self) -> Vec<u128> {

@@ -1,0 +1,48 @@
+//! The table of errors, the same in every language.
+
+use crate::ErrorKind;
+
+/// What a host's documentation and tests say of a kind of error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The kind.
+    pub kind: ErrorKind,
+    /// Its fixed number; 0 is no error's.
+    pub code: u8,
+    /// Its fixed name, in snake case.
+    pub name: &'static str,
+    /// Whether the same call may succeed later.
+    pub retryable: bool,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+/// Every kind, in the order of its number.
+pub fn table() -> impl Iterator<Item = Row> {
+    ErrorKind::ALL.into_iter().map(|kind| Row {
+        kind,
+        code: kind.code(),
+        name: kind.name(),
+        retryable: kind.is_retryable(),
+        meaning: meaning(kind),
+    })
+}
+
+/// What a kind of error means, in one sentence.
+pub fn meaning(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Contended => {
+            "another holds the lock or waits for it, and the call did not want to wait"
+        }
+        ErrorKind::TimedOut => "others held the lock until the wait's bound had passed",
+        ErrorKind::Cancelled => "the wait was cancelled by its caller",
+        ErrorKind::Unavailable => "the store could not be reached, or did not answer in time",
+        ErrorKind::Lost => "the hold ended before its release: its lease ran out, or it was broken",
+        ErrorKind::NotHeld => "the lock is not held by the caller, or was released before",
+        ErrorKind::Misconfigured => "the store refuses until an operator mends something",
+        ErrorKind::InvalidArgument => "an argument is out of its range",
+        ErrorKind::Unsupported => "the store, or this version, cannot do what was asked",
+        ErrorKind::Closed => "the client is closed, or belongs to the process that forked this one",
+        _ => "an error that this version's table does not know",
+    }
+}

@@ -1,0 +1,48 @@
+//! What every binding of Fencelock to another language needs once.
+//!
+//! A binding converts types and nothing else: it has no retry, no renewal, no timeout. What it
+//! needs besides the client itself is here: one [`Client`] for blocking and asynchronous calls,
+//! [`Operation`] to run an asynchronous call without a runtime and to cancel it, [`Dispatcher`] for
+//! hosts that have no loop of their own to deliver to, [`Handles`] for hosts that hold numbers in
+//! place of pointers, [`ConnectOptions`] by name, and the table of [`errors`].
+//!
+//! ```
+//! use std::sync::mpsc;
+//! use fencelock_support::{Client, ConnectOptions, Owner, Patience};
+//!
+//! let client = Client::connect("memory:", ConnectOptions::default())?;
+//! let lock = client.lock("stock/coupon-7")?.owner(Owner::Local(7));
+//! let (told, ended) = mpsc::channel();
+//! lock.acquire_async(Patience::Forever, move |hold| told.send(hold).unwrap());
+//! let hold = ended.recv().unwrap()?;
+//! assert!(hold.is_valid());
+//! hold.release()?;
+//! # Ok::<(), fencelock_support::Error>(())
+//! ```
+
+mod client;
+mod dispatcher;
+mod entries;
+pub mod errors;
+mod handles;
+mod hold;
+mod lock;
+mod operation;
+mod options;
+
+pub use client::Client;
+pub use dispatcher::Dispatcher;
+pub use entries::Entries;
+pub use fencelock::blocking::Releasing;
+pub use fencelock::{
+    Abandoned, CancelToken, Capabilities, Error, ErrorKind, HoldInfo, LockInfo, LossReason,
+    Metrics, OwnerId, Result, WaiterInfo,
+};
+pub use handles::{Handle, Handles};
+pub use hold::Hold;
+pub use lock::{Acquiring, Begun, Lock, Owner, Patience};
+pub use operation::Operation;
+pub use options::{ConnectOptions, OptionValue};
+
+#[cfg(test)]
+mod tests;

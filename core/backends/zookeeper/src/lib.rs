@@ -1,0 +1,28 @@
+//! The ZooKeeper store of Fencelock: one session to an ensemble, in Apache Curator's layout.
+//!
+//! [`open`] gives a [`ZooKeeperTransport`]; [`Options`] says where the servers are and how to log
+//! in. What is asked of ZooKeeper is decided elsewhere, in [`fencelock_engine::zookeeper`]; this
+//! crate carries it over the `zookeeper-client` crate.
+
+mod backoff;
+mod calls;
+mod clock;
+mod options;
+mod pump;
+mod session;
+mod shared;
+mod survey;
+mod survey_facts;
+mod survey_server;
+#[cfg(feature = "tls")]
+mod tls;
+mod transport;
+mod url;
+
+#[cfg(test)]
+mod tests;
+
+pub use fencelock_engine::zookeeper::{Recipe, check_name};
+pub use options::{Acl, Login, Options, Tls};
+pub use survey::{Fact, Server, Severity, Survey, Word, survey};
+pub use transport::{CAPABILITIES, ZooKeeperTransport, open};

@@ -1,0 +1,113 @@
+//! Gets a session, runs it, and gets another, until closed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fencelock_engine::zookeeper::Input;
+use zookeeper_client as zk;
+
+use crate::backoff::Backoff;
+use crate::clock;
+use crate::options::Options;
+use crate::pump::{self, End};
+use crate::shared::Shared;
+
+/// How often to look whether an operator has mended what only an operator can.
+const MISCONFIGURED_PAUSE: Duration = Duration::from_secs(1);
+
+pub(crate) async fn run(options: Options, shared: Arc<Shared>) {
+    let mut backoff = Backoff::new(options.backoff_min, options.backoff_max);
+    let servers = options.connect_string();
+    while !shared.is_closed() {
+        // The session lives no shorter than from here on.
+        let since = clock::now();
+        match connect(&options).await {
+            Ok(client) => {
+                backoff.reset();
+                let client = Arc::new(client);
+                let (session, timeout) = (client.session_id().0, client.session_timeout());
+                tracing::info!(%servers, session = format!("{session:#x}"), ?timeout, "session");
+                shared.set_client(Some(Arc::clone(&client)));
+                let wall = clock::wall();
+                shared.handle(Input::Connected { session, timeout, since, wall });
+                let end = pump::run(&shared, &client).await;
+                drop(client);
+                match end {
+                    End::Expired => {
+                        tracing::warn!(%servers, "the session expired");
+                        shared.handle(Input::Expired);
+                    }
+                    End::AuthFailed => shared.handle(refused(&servers)),
+                    End::Closed => shared.handle(Input::Expired),
+                }
+                shared.set_client(None);
+            }
+            Err(zk::Error::AuthFailed) => {
+                shared.handle(refused(&servers));
+                tokio::time::sleep(backoff.next().max(MISCONFIGURED_PAUSE)).await;
+            }
+            Err(error) => {
+                let reason = explain(&options, &error);
+                tracing::warn!(%servers, %reason, "no session, will try again");
+                shared.handle(Input::Unreachable { reason });
+                tokio::time::sleep(backoff.next()).await;
+            }
+        }
+    }
+}
+
+pub(crate) async fn connect(options: &Options) -> Result<zk::Client, zk::Error> {
+    let mut connector = zk::Client::connector()
+        .with_session_timeout(options.session_timeout)
+        .with_connection_timeout(patience(options))
+        .with_fail_eagerly();
+    if let Some(login) = &options.login {
+        let word = format!("{}:{}", login.user, login.password);
+        connector = connector.with_auth("digest", word.as_bytes());
+    }
+    let servers = options.connect_string();
+    let connecting = async {
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &options.tls {
+            let connector = connector.with_tls(crate::tls::options(tls)?);
+            return connector.secure_connect(&servers).await;
+        }
+        connector.connect(&servers).await
+    };
+    tokio::time::timeout(options.connect_timeout, connecting)
+        .await
+        .unwrap_or(Err(zk::Error::Timeout))
+}
+
+/// How long a server may be silent before another is tried: each has its share of the time that
+/// connecting may take, and a session can move in time.
+fn patience(options: &Options) -> Duration {
+    let servers = u32::try_from(options.servers.len()).unwrap_or(1).max(1);
+    let share = (options.connect_timeout / servers).max(Duration::from_secs(1));
+    share.min(options.session_timeout * 2 / 5)
+}
+
+fn refused(servers: &str) -> Input {
+    let reason = format!(
+        "ZooKeeper at {servers} refuses the login: check user and password in the URL, and what \
+         the servers ask for"
+    );
+    Input::AuthFailed { reason }
+}
+
+/// Why there is no session, and what to look at.
+fn explain(options: &Options, error: &zk::Error) -> String {
+    let servers = options.connect_string();
+    match error {
+        zk::Error::NoHosts => format!(
+            "none of {servers} gives a session: the servers are down, or without a quorum (more \
+             than half of them), or read-only"
+        ),
+        zk::Error::Timeout => format!(
+            "no session from {servers} within {:?} (connect_timeout): the servers cannot be \
+             reached, or are without a quorum (more than half of them)",
+            options.connect_timeout
+        ),
+        error => format!("no session from {servers}: {error}"),
+    }
+}

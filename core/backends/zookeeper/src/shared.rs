@@ -1,0 +1,223 @@
+//! What the callers' threads and the pump share: the machine, and its calls under way.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use atomic_waker::AtomicWaker;
+use fencelock_engine::Time;
+use fencelock_engine::event::Event;
+use fencelock_engine::request::Request;
+use fencelock_engine::transport::Sink;
+use fencelock_engine::zookeeper::{Call, CallId, Input, Machine, Output, ZkError};
+use zookeeper_client as zk;
+
+use crate::calls::{self, Answer, Flight};
+use crate::clock;
+use crate::options::Acl;
+
+/// A call under way, or answered while earlier ones are not.
+struct InFlight {
+    id: CallId,
+    flight: Flight,
+    answer: Option<Answer>,
+}
+
+struct State {
+    machine: Machine,
+    client: Option<Arc<zk::Client>>,
+    /// In the order in which they left, which is that of their answers.
+    flights: VecDeque<InFlight>,
+    /// Watches that were left and that the pump has not taken over.
+    watches: Vec<zk::OneshotWatcher>,
+    events: Vec<Event>,
+    /// Some thread is telling the engine.
+    telling: bool,
+    /// When the pump wakes by itself.
+    armed: Time,
+    closed: bool,
+}
+
+pub(crate) struct Shared {
+    inbox: Mutex<Vec<Request>>,
+    state: Mutex<State>,
+    sink: Arc<dyn Sink>,
+    acl: Acl,
+    /// Wakes the pump.
+    waker: AtomicWaker,
+}
+
+impl Shared {
+    pub(crate) fn new(machine: Machine, acl: Acl, sink: Arc<dyn Sink>) -> Shared {
+        let state = State {
+            machine,
+            client: None,
+            flights: VecDeque::new(),
+            watches: Vec::new(),
+            events: Vec::new(),
+            telling: false,
+            armed: Time::MAX,
+            closed: false,
+        };
+        Shared {
+            inbox: Mutex::default(),
+            state: Mutex::new(state),
+            sink,
+            acl,
+            waker: AtomicWaker::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn enqueue(&self, request: Request) {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+    }
+
+    /// Sends what was enqueued, from the caller's own thread.
+    pub(crate) fn flush(&self) {
+        let mut state = self.state();
+        // Taken under the machine's lock, or two threads could pass each other.
+        let requests = mem::take(&mut *self.inbox.lock().unwrap_or_else(PoisonError::into_inner));
+        if requests.is_empty() || state.closed {
+            return;
+        }
+        let now = clock::now();
+        for request in requests {
+            state.machine.request(now, request);
+        }
+        let pump = self.carry_out(&mut state);
+        drop(state);
+        if pump {
+            self.waker.wake();
+        }
+        self.tell();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state().closed
+    }
+
+    /// The machine hears something.
+    pub(crate) fn handle(&self, input: Input) {
+        let mut state = self.state();
+        if state.closed {
+            return;
+        }
+        state.machine.handle(clock::now(), input);
+        self.carry_out(&mut state);
+        drop(state);
+        self.tell();
+    }
+
+    /// From now on calls go to this client.
+    pub(crate) fn set_client(&self, client: Option<Arc<zk::Client>>) {
+        let mut state = self.state();
+        state.flights.clear();
+        state.watches.clear();
+        if !state.closed {
+            state.client = client;
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        state.closed = true;
+        state.client = None;
+        state.flights.clear();
+        state.watches.clear();
+        state.events.clear();
+        drop(state);
+        self.waker.wake();
+    }
+
+    /// Does what the machine wants done; true when the pump is needed.
+    fn carry_out(&self, state: &mut State) -> bool {
+        let mut pump = false;
+        while let Some(output) = state.machine.poll_output() {
+            match output {
+                Output::Calls(calls) => {
+                    pump |= state.flights.is_empty();
+                    for call in calls {
+                        self.fly(state, call);
+                    }
+                }
+                Output::Event(event) => state.events.push(event),
+                // A connection that says nothing is given up by the client crate.
+                Output::Reconnect => {}
+            }
+        }
+        pump | state.machine.next_wake().is_some_and(|at| at < state.armed)
+    }
+
+    fn fly(&self, state: &mut State, Call { id, op }: Call) {
+        let mut flight: Flight = match &state.client {
+            Some(client) => calls::fly(Arc::clone(client), self.acl, op),
+            None => Box::pin(async { (Err(ZkError::NotSent), None) }),
+        };
+        // It leaves with its first poll.
+        let answer = match flight.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(answer) => Some(answer),
+            Poll::Pending => None,
+        };
+        state.flights.push_back(InFlight { id, flight, answer });
+    }
+
+    /// Hears what was answered and does what is due; gives new watches, and when to come again.
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> (Vec<zk::OneshotWatcher>, Option<Time>) {
+        self.waker.register(cx.waker());
+        let mut state = self.state();
+        let now = clock::now();
+        loop {
+            while let Some(first) = state.flights.front_mut() {
+                let polled = match first.answer.take() {
+                    Some(answer) => Poll::Ready(answer),
+                    None => first.flight.as_mut().poll(cx),
+                };
+                let Poll::Ready((result, watch)) = polled else { break };
+                let call = first.id;
+                state.flights.pop_front();
+                state.watches.extend(watch);
+                state.machine.handle(now, Input::Result { call, result });
+                self.carry_out(&mut state);
+            }
+            if state.machine.next_wake().is_none_or(|at| at > now) {
+                break;
+            }
+            // What it then asks must be listened to, or the answers wake nobody.
+            state.machine.wake(now);
+            self.carry_out(&mut state);
+        }
+        let next = state.machine.next_wake();
+        state.armed = next.unwrap_or(Time::MAX);
+        let watches = mem::take(&mut state.watches);
+        drop(state);
+        self.tell();
+        (watches, next)
+    }
+
+    /// Tells the engine what has gathered, in its order: one thread at a time, and what a thread
+    /// adds while another tells is told by that one.
+    fn tell(&self) {
+        let mut state = self.state();
+        if state.telling {
+            return;
+        }
+        state.telling = true;
+        while !state.events.is_empty() {
+            let mut events = mem::take(&mut state.events);
+            drop(state);
+            self.sink.deliver_all(&mut events);
+            state = self.state();
+            if state.events.is_empty() {
+                events.clear();
+                // Its space is kept.
+                state.events = events;
+            }
+        }
+        state.telling = false;
+    }
+}

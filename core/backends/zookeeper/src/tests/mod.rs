@@ -1,0 +1,2 @@
+mod survey;
+mod url;

@@ -1,0 +1,98 @@
+//! The store as the driver of an engine sees it.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use fencelock_engine::request::Request;
+use fencelock_engine::transport::{Capabilities, Sink, Transport};
+use fencelock_engine::zookeeper::Machine;
+use fencelock_engine::{ClientId, Error, ErrorKind};
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+
+use crate::options::Options;
+use crate::session;
+use crate::shared::Shared;
+
+/// What ZooKeeper can do.
+pub const CAPABILITIES: Capabilities = Capabilities {
+    store: "zookeeper",
+    processes: true,
+    durable: true,
+    owners: false,
+    leases: false,
+    abandoned: true,
+    paths: true,
+};
+
+/// A session to an ensemble, replaced by itself when it is over.
+///
+/// Closing or dropping it ends its task.
+pub struct ZooKeeperTransport {
+    shared: Arc<Shared>,
+    task: AbortHandle,
+}
+
+/// Starts connecting, on `runtime`, and returns at once: what becomes of it comes to `sink`.
+///
+/// # Errors
+/// When an option is wrong; `Unsupported` in a process that was forked from one that had used
+/// ZooKeeper. Servers that cannot be reached are no error here.
+pub fn open(
+    options: Options,
+    client: ClientId,
+    sink: Arc<dyn Sink>,
+    runtime: &Handle,
+) -> Result<Arc<ZooKeeperTransport>, Error> {
+    options.check()?;
+    check_process()?;
+    let machine = Machine::new(options.machine(), client)?;
+    let shared = Arc::new(Shared::new(machine, options.acl, sink));
+    let task = runtime.spawn(session::run(options, Arc::clone(&shared))).abort_handle();
+    Ok(Arc::new(ZooKeeperTransport { shared, task }))
+}
+
+/// The client crate polls its sockets from one thread per process, which a fork does not copy.
+fn check_process() -> Result<(), Error> {
+    static FIRST: OnceLock<u32> = OnceLock::new();
+    let own = std::process::id();
+    if *FIRST.get_or_init(|| own) == own {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Unsupported,
+        "this process was forked from one that had connected to ZooKeeper, and cannot connect \
+         itself: fork before the first connection, or start a new program",
+    ))
+}
+
+impl Transport for ZooKeeperTransport {
+    fn enqueue(&self, request: Request) {
+        self.shared.enqueue(request);
+    }
+
+    fn flush(&self) {
+        self.shared.flush();
+    }
+
+    /// Does nothing: the client crate gives up a connection that is silent, and takes the session
+    /// up by another server.
+    fn reconnect(&self) {}
+
+    fn close(&self) {
+        self.shared.close();
+        self.task.abort();
+    }
+}
+
+impl Drop for ZooKeeperTransport {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for ZooKeeperTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ZooKeeperTransport").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,172 @@
+package fencelock.curator;
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.Revoker;
+import org.apache.curator.retry.RetryForever;
+
+/**
+ * Curator's client in a process of its own. It does what it is told, line by line, and says what
+ * happens; it decides nothing. A lock belongs to a thread here, so each tag has a thread.
+ *
+ * <pre>
+ * open CLIENT CONNECT SESSION_MS      opened CLIENT
+ * acquire TAG CLIENT PATH [WAIT_MS]   asked TAG, then granted TAG at=… node=… token=… | timeout TAG
+ * revocable TAG CLIENT PATH           the same; `wanted TAG` when somebody asks for it
+ * release TAG                         released TAG at=… (when it was called) | failed TAG why
+ * participants CLIENT PATH            participants CLIENT node,node…
+ * revoke CLIENT NODE                  revoking CLIENT
+ * contend TAG CLIENT PATH N FOLDER    contended TAG: N times, each with a mark that excludes others
+ * measure KIND CLIENT PATH COUNT      measured KIND nanoseconds
+ * close CLIENT                        closed CLIENT
+ * </pre>
+ *
+ * Instants are nanoseconds of the machine's monotonic clock, which all processes share.
+ */
+public final class Driver {
+    private final Map<String, CuratorFramework> clients = new ConcurrentHashMap<>();
+    private final Map<String, ExecutorService> threads = new ConcurrentHashMap<>();
+    private final Map<String, Mutex> locks = new ConcurrentHashMap<>();
+
+    /** A mutex that says which node it has. */
+    static final class Mutex extends InterProcessMutex {
+        Mutex(CuratorFramework client, String path) {
+            super(client, path);
+        }
+
+        String node() {
+            return getLockPath();
+        }
+    }
+
+    private interface Step {
+        void run() throws Exception;
+    }
+
+    public static void main(String[] args) throws Exception {
+        Driver driver = new Driver();
+        BufferedReader input =
+                new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = input.readLine(); line != null; line = input.readLine()) {
+            String[] words = line.split(" ");
+            String tag = words[1];
+            switch (words[0]) {
+                // Those that wait have a thread each.
+                case "acquire", "revocable", "release", "contend", "measure" -> driver.threads
+                        .computeIfAbsent(tag, it -> Executors.newSingleThreadExecutor())
+                        .execute(() -> attempt(tag, () -> driver.obey(words)));
+                default -> attempt(tag, () -> driver.obey(words));
+            }
+        }
+        // Whoever tells us what to do has gone: end as a crash would.
+        Runtime.getRuntime().halt(0);
+    }
+
+    private static void attempt(String tag, Step step) {
+        try {
+            step.run();
+        } catch (Exception error) {
+            say("failed " + tag + " " + error);
+        }
+    }
+
+    static void say(String line) {
+        System.out.println(line);
+    }
+
+    private void obey(String[] words) throws Exception {
+        String tag = words[1];
+        switch (words[0]) {
+            case "open" -> {
+                CuratorFramework client = CuratorFrameworkFactory.newClient(
+                        words[2], Integer.parseInt(words[3]), 5000, new RetryForever(50));
+                client.start();
+                client.blockUntilConnected();
+                clients.put(tag, client);
+                say("opened " + tag);
+            }
+            case "acquire", "revocable" -> {
+                Mutex lock = new Mutex(clients.get(words[2]), words[3]);
+                if (words[0].equals("revocable")) {
+                    lock.makeRevocable(it -> say("wanted " + tag));
+                }
+                say("asked " + tag);
+                long wait = words.length > 4 ? Long.parseLong(words[4]) : 600_000;
+                if (lock.acquire(wait, TimeUnit.MILLISECONDS)) {
+                    long at = System.nanoTime();
+                    locks.put(tag, lock);
+                    say("granted " + tag + " at=" + at + " node=" + lock.node() + " token="
+                            + token(words[2], lock));
+                } else {
+                    say("timeout " + tag);
+                }
+            }
+            case "release" -> {
+                long at = System.nanoTime();
+                locks.remove(tag).release();
+                say("released " + tag + " at=" + at);
+            }
+            case "participants" -> {
+                Mutex lock = new Mutex(clients.get(tag), words[2]);
+                say("participants " + tag + " " + String.join(",", lock.getParticipantNodes()));
+            }
+            case "revoke" -> {
+                Revoker.attemptRevoke(clients.get(tag), words[2]);
+                say("revoking " + tag);
+            }
+            case "contend" -> contend(tag, words);
+            case "measure" -> {
+                int count = Integer.parseInt(words[4]);
+                say("measured " + tag + " " + Measure.run(tag, clients.get(words[2]), words[3], count));
+            }
+            case "close" -> {
+                clients.remove(tag).close();
+                say("closed " + tag);
+            }
+            default -> throw new IllegalArgumentException(words[0]);
+        }
+    }
+
+    /** What a service that fences would use: comparable with the tokens of ours. */
+    private long token(String client, Mutex lock) throws Exception {
+        return clients.get(client).checkExists().forPath(lock.node()).getCzxid() * 1024;
+    }
+
+    /** Each hold makes a file that must not be there, writes its token, and takes the file away. */
+    private void contend(String tag, String[] words) throws Exception {
+        Mutex lock = new Mutex(clients.get(words[2]), words[3]);
+        Path folder = Path.of(words[5]);
+        int overlaps = 0;
+        for (int turn = 0; turn < Integer.parseInt(words[4]); turn++) {
+            lock.acquire();
+            boolean alone = true;
+            try {
+                Files.createFile(folder.resolve("held"));
+            } catch (FileAlreadyExistsException error) {
+                alone = false;
+                overlaps++;
+            }
+            String entry = token(words[2], lock) + " curator-" + tag + "\n";
+            Files.writeString(folder.resolve("tokens"), entry,
+                    StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+            if (alone) {
+                Files.delete(folder.resolve("held"));
+            }
+            lock.release();
+        }
+        say("contended " + tag + " overlaps=" + overlaps);
+    }
+}

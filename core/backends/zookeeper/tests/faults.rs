@@ -1,0 +1,154 @@
+//! Lost replies, lost connections and restarts, against a real server.
+
+mod common;
+
+use common::{World, granted};
+use fencelock_engine::event::Event;
+use fencelock_engine::reply::{Failure, Released, Standing};
+use fencelock_engine::request::{Op, Release};
+use fencelock_testkit::desk::{BOUND, hold, name};
+use fencelock_testkit::{Fault, Proxy, eventually, skip_servers};
+
+fn down(client: &common::ZkClient) {
+    let down = |event: &Event| matches!(event, Event::Down { .. }).then_some(());
+    client.desk.wait(BOUND, down).expect("the connection goes down");
+}
+
+#[test]
+fn a_create_whose_reply_was_lost_is_found_again() {
+    if skip_servers() {
+        return;
+    }
+    let world = World::new();
+    let proxy = Proxy::start(&world.server.address(0)).unwrap();
+    let (client, bare) = (world.client_at(&format!("zk://{}", proxy.address())), world.bare());
+    let lock = name("orphan");
+    let other = hold();
+    client.take(&lock, other);
+    client.release(&lock, other);
+    let ask = client.request(&lock, hold(), true);
+    let id = ask.hold;
+    proxy.set(Fault::SwallowReplies);
+    let request = client.send(Op::Acquire(ask.clone()));
+    fencelock_engine::transport::Transport::flush(&*client.transport);
+    eventually("the node", || (bare.children("/orphan").len() == 1).then_some(()));
+    proxy.set(Fault::Pass);
+    proxy.cut();
+    assert_eq!(client.reply(request), Err(Failure::Unknown));
+    client.up();
+    let state = client.acquire(ask);
+    assert_eq!(state.standing, Standing::Granted);
+    assert_eq!(bare.children("/orphan").len(), 1, "no second node");
+    assert_eq!(client.release(&lock, id), Released::Done);
+    assert_eq!(bare.children("/orphan").len(), 0);
+}
+
+#[test]
+fn a_release_whose_reply_was_lost_is_repeated() {
+    if skip_servers() {
+        return;
+    }
+    let world = World::new();
+    let proxy = Proxy::start(&world.server.address(0)).unwrap();
+    let (client, bare) = (world.client_at(&format!("zk://{}", proxy.address())), world.bare());
+    let lock = name("released");
+    let id = hold();
+    client.take(&lock, id);
+    // Lost on the way there, then on the way back.
+    for (fault, left) in [(Fault::SwallowRequests, 1), (Fault::SwallowReplies, 0)] {
+        proxy.set(fault);
+        let release = Release { lock: lock.clone(), hold: id, used: 0, told: true, lost: false };
+        let request = client.send(Op::Release(release));
+        fencelock_engine::transport::Transport::flush(&*client.transport);
+        let swallowed = || {
+            let counts = proxy.counts();
+            let swallowed = match fault {
+                Fault::SwallowRequests => counts.swallowed_requests,
+                _ => counts.swallowed_replies,
+            };
+            (swallowed > 0).then_some(())
+        };
+        eventually("the loss", swallowed);
+        eventually("the server's part", || {
+            (bare.children("/released").len() == left).then_some(())
+        });
+        proxy.set(Fault::Pass);
+        proxy.cut();
+        assert_eq!(client.reply(request), Err(Failure::Unknown), "{fault:?}");
+        client.up();
+        // The new connection carries calls.
+        client.now();
+    }
+    assert_eq!(client.release(&lock, id), Released::Unknown, "the second one did it");
+}
+
+#[test]
+fn a_hold_outlives_a_lost_connection_and_a_restart_of_the_server() {
+    if skip_servers() {
+        return;
+    }
+    let mut world = World::new();
+    let proxy = Proxy::start(&world.server.address(0)).unwrap();
+    let client = world.client_at(&format!("zk://{}", proxy.address()));
+    let lock = name("kept");
+    let (id, waiter) = (hold(), hold());
+    let token = client.take(&lock, id).token;
+    client.queue(&lock, waiter);
+    proxy.cut();
+    down(&client);
+    client.up();
+    assert_eq!(client.beat(&lock, id).token, token);
+    world.server.restart(0).unwrap();
+    down(&client);
+    client.up();
+    let state = client.beat(&lock, id);
+    assert_eq!((state.standing, state.token), (Standing::Granted, token));
+    assert_eq!(client.release(&lock, id), Released::Done);
+    granted(&client, &lock, waiter);
+}
+
+#[test]
+fn an_expired_session_is_replaced_and_its_holds_are_gone() {
+    if skip_servers() {
+        return;
+    }
+    let world = World::new();
+    let proxy = Proxy::start(&world.server.address(0)).unwrap();
+    let (client, bare) = (world.client_at(&format!("zk://{}", proxy.address())), world.bare());
+    let lock = name("expired");
+    let (id, waiter) = (hold(), hold());
+    let token = client.take(&lock, id).token;
+    let other = world.client("");
+    other.queue(&lock, waiter);
+    proxy.set(Fault::Refuse);
+    proxy.cut();
+    down(&client);
+    eventually("the session's end", || (bare.children("/expired").len() == 1).then_some(()));
+    assert!(granted(&other, &lock, waiter) > token);
+    assert_eq!(other.beat(&lock, waiter).abandoned, fencelock_engine::reply::Abandoned::Yes);
+    proxy.set(Fault::Pass);
+    client.up();
+    assert_eq!(client.beat(&lock, id).standing, Standing::Gone);
+    assert_eq!(client.take(&lock, hold()).standing, Standing::Contended);
+}
+
+#[test]
+fn no_servers_are_no_error_of_the_opening_and_are_told() {
+    if skip_servers() {
+        return;
+    }
+    let port = fencelock_testkit::free_port().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let desk = std::sync::Arc::new(fencelock_testkit::desk::Desk::default());
+    let options =
+        fencelock_zookeeper::Options::from_url(&format!("zk://127.0.0.1:{port}")).unwrap();
+    let id = fencelock_engine::ClientId::new(1, "").unwrap();
+    let transport = fencelock_zookeeper::open(options, id, desk.clone(), runtime.handle()).unwrap();
+    let why = desk.wait(BOUND, |event| match event {
+        Event::Down { reason } => Some(reason.clone()),
+        _ => None,
+    });
+    let why = why.unwrap();
+    assert!(why.contains("quorum") && why.contains(&port.to_string()), "{why}");
+    drop(transport);
+}

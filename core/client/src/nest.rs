@@ -1,0 +1,95 @@
+//! Re-entry without asking the engine.
+
+use parking_lot::Mutex;
+
+use fencelock_engine::{HoldKey, Time};
+
+use crate::cell::Cell;
+use crate::{Abandoned, Token};
+
+/// The holds of one lock under which their owner may acquire again.
+///
+/// To the engine every acquisition is a hold of its own. But one without a lease of its own, under a
+/// hold that is kept by the watchdog, changes nothing there: it shares the outer one's hold, which
+/// ends with the last of its levels.
+#[derive(Default)]
+pub(crate) struct Nests(Mutex<Vec<Nest>>);
+
+struct Nest {
+    owner: u64,
+    shared: Shared,
+    /// It is certain until then that the hold has not ended by itself.
+    certain_until: Time,
+    levels: usize,
+    /// How many levels there have been besides the first.
+    reentries: u64,
+}
+
+/// What leaving a level comes to.
+pub(crate) enum Left {
+    /// Others are left: the hold goes on.
+    Inner,
+    /// It was the last one.
+    Last { reentries: u64 },
+}
+
+/// What the levels of a nest have in common.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) cell: Cell,
+    pub(crate) hold: HoldKey,
+    pub(crate) token: Token,
+    pub(crate) abandoned: Abandoned,
+    /// When it was granted.
+    pub(crate) since: Time,
+}
+
+impl Nests {
+    /// Makes a hold of the watchdog's known. Others may follow while this one, though lost, has
+    /// not been released.
+    pub(crate) fn open(&self, owner: u64, shared: Shared) {
+        let nest = Nest { owner, shared, certain_until: Time::ZERO, levels: 1, reentries: 0 };
+        self.0.lock().push(nest);
+    }
+
+    /// One more level, if the owner's hold can be trusted now. `look` asks the engine until when,
+    /// if it can at all.
+    pub(crate) fn enter(
+        &self,
+        owner: u64,
+        now: Time,
+        look: impl FnOnce(HoldKey) -> Option<Time>,
+    ) -> Option<Shared> {
+        let mut nests = self.0.lock();
+        let nest = nests.last_mut()?;
+        if nest.owner != owner || nest.shared.cell.is_lost() {
+            return None;
+        }
+        if now >= nest.certain_until {
+            nest.certain_until = look(nest.shared.hold)?;
+        }
+        nest.levels += 1;
+        nest.reentries += 1;
+        Some(nest.shared.clone())
+    }
+
+    /// Leaves a level.
+    pub(crate) fn leave(&self, hold: HoldKey) -> Left {
+        let mut nests = self.0.lock();
+        let Some(at) = nests.iter().rposition(|nest| nest.shared.hold == hold) else {
+            return Left::Last { reentries: 0 };
+        };
+        nests[at].levels -= 1;
+        if nests[at].levels > 0 {
+            return Left::Inner;
+        }
+        Left::Last { reentries: nests.remove(at).reentries }
+    }
+
+    /// How many levels the owner has besides the first, which the engine knows.
+    pub(crate) fn inner(&self, owner: u64) -> usize {
+        let nests = self.0.lock();
+        let mine = |nest: &&Nest| nest.owner == owner && !nest.shared.cell.is_lost();
+        nests.last().filter(mine).map_or(0, |nest| nest.levels - 1)
+    }
+}

@@ -1,0 +1,221 @@
+//! Locks shared with Apache Curator: the real one, in a Java process, on the same ensemble.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use fencelock::blocking::{Client, Lock};
+use fencelock::{Abandoned, ErrorKind};
+use fencelock_testkit::driver::value;
+use fencelock_testkit::{Driver, ZooKeeper, eventually, skip_servers};
+
+const SESSION: &str = "lease=4s&request_timeout=10s&connect_timeout=30s";
+
+struct World {
+    servers: ZooKeeper,
+    curator: Driver,
+}
+
+impl World {
+    /// An ensemble and Curator with two clients, `c` and `d`.
+    fn new() -> Option<World> {
+        if skip_servers() {
+            return None;
+        }
+        let servers = ZooKeeper::ensemble(3).unwrap();
+        let mut world = World { curator: fencelock_testkit::curator().unwrap(), servers };
+        world.open("c");
+        world.open("d");
+        Some(world)
+    }
+
+    fn open(&mut self, client: &str) {
+        let servers = self.servers.connect_string();
+        self.curator.ask(&format!("open {client} {servers} 4000"), &format!("opened {client}"));
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(format!("{}?{SESSION}", self.servers.url())).unwrap()
+    }
+}
+
+/// Waits until so many wait for the lock, by our `show`.
+fn queued(client: &Client, lock: &str, count: usize) {
+    eventually("waiters", || {
+        let info = client.inspect(lock).unwrap()?;
+        (info.waiters.len() == count).then_some(())
+    });
+}
+
+/// One world for all of these: an ensemble and a Java process take their time to start.
+#[test]
+fn curator_and_fencelock_share_locks() {
+    let Some(mut world) = World::new() else { return };
+    each_sees_the_other(&mut world);
+    served_in_the_order_of_arrival(&mut world);
+    either_asks_the_other_to_give_way(&mut world);
+    both_contend(&mut world);
+    either_may_be_killed(&mut world);
+}
+
+fn each_sees_the_other(world: &mut World) {
+    // A path, as services on Curator have it.
+    let (client, name) = (world.client(), "distributed/myLock");
+    let lock = client.lock(name).unwrap();
+    let guard = lock.acquire().unwrap();
+    let seen = world.curator.ask("participants c /distributed/myLock", "participants c");
+    assert_eq!(seen.split(',').count(), 1, "{seen}");
+    assert!(seen.starts_with("/distributed/myLock/_c_") && seen.contains("-lock-"), "{seen}");
+    world.curator.tell("acquire waits c /distributed/myLock");
+    world.curator.wait_for("asked waits");
+    queued(&client, name, 1);
+    let seen = world.curator.ask("participants d /distributed/myLock", "participants d");
+    assert_eq!(seen.split(',').count(), 2, "{seen}");
+    assert!(!world.curator.has_said("granted waits"));
+    let ours = guard.token().get();
+    guard.release().unwrap();
+    let granted = world.curator.wait_for("granted waits");
+    // Where Curator's services fence, by the node's transaction as we do, the order is one.
+    let theirs: u64 = value(&granted, "token").unwrap().parse().unwrap();
+    assert!(theirs > ours);
+
+    // `show` sees the holder, and a try finds the lock taken.
+    let info = client.inspect(name).unwrap().unwrap();
+    assert_eq!((info.holds.len(), info.waiters.len()), (1, 0), "{info:?}");
+    assert!(client.list("distributed/", 100).unwrap().iter().any(|it| it.as_str() == name));
+    assert_eq!(lock.try_acquire().unwrap_err().kind(), ErrorKind::Contended);
+    world.curator.ask("release waits", "released waits");
+    let guard = lock.acquire().unwrap();
+    assert!(guard.token().get() > theirs);
+    // Curator leaves no word of how its holds end.
+    assert_ne!(guard.previous_abandoned(), Abandoned::Yes);
+    guard.release().unwrap();
+}
+
+fn served_in_the_order_of_arrival(world: &mut World) {
+    let (name, path) = ("distributed/order", "/distributed/order");
+    let clients: Vec<Client> = (0..3).map(|_| world.client()).collect();
+    let watcher = world.client();
+    let first = watcher.lock(name).unwrap().acquire().unwrap();
+    let (sender, grants) = std::sync::mpsc::channel();
+    // Ours and theirs in turn; each is in line before the next comes.
+    for (index, client) in clients.iter().enumerate() {
+        let (lock, sender) = (client.lock(name).unwrap(), sender.clone());
+        thread::spawn(move || sender.send((index, lock.acquire().unwrap())));
+        queued(&watcher, name, 2 * index + 1);
+        world.curator.tell(&format!("acquire order{index} c {path}"));
+        queued(&watcher, name, 2 * index + 2);
+    }
+    first.release().unwrap();
+    for expected in 0..3 {
+        let (index, guard) = grants.recv_timeout(Duration::from_secs(30)).unwrap();
+        assert_eq!(index, expected);
+        assert!(!world.curator.has_said(&format!("granted order{expected}")));
+        guard.release().unwrap();
+        world.curator.wait_for(&format!("granted order{expected}"));
+        assert!(grants.try_recv().is_err(), "the next of ours has it while Curator has");
+        world
+            .curator
+            .ask(&format!("release order{expected}"), &format!("released order{expected}"));
+    }
+}
+
+fn either_asks_the_other_to_give_way(world: &mut World) {
+    let (name, path) = ("distributed/revoked", "/distributed/revoked");
+    let client = world.client();
+    // Theirs asks ours.
+    let guard = client.lock(name).unwrap().acquire().unwrap();
+    let node = world.curator.ask(&format!("participants c {path}"), "participants c");
+    assert!(!guard.is_wanted());
+    world.curator.ask(&format!("revoke c {node}"), "revoking c");
+    eventually("ours is told", || guard.is_wanted().then_some(()));
+    guard.release().unwrap();
+    // Ours asks theirs.
+    world.curator.ask(&format!("revocable theirs c {path}"), "granted theirs");
+    assert!(!world.curator.has_said("wanted theirs"));
+    assert!(client.request_revoke(name).unwrap());
+    world.curator.wait_for("wanted theirs");
+    world.curator.ask("release theirs", "released theirs");
+    eventually("nobody holds it", || (!client.request_revoke(name).unwrap()).then_some(()));
+}
+
+/// Four of ours, two of them in one client, and two of Curator's. Each hold makes a file that must
+/// not be there, writes its token, and takes the file away.
+fn both_contend(world: &mut World) {
+    const TURNS: usize = 40;
+    let (name, path) = ("distributed/contended", "/distributed/contended");
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().display();
+    for (tag, client) in [("one", "c"), ("two", "d")] {
+        world.curator.tell(&format!("contend {tag} {client} {path} {TURNS} {place}"));
+    }
+    let clients: Vec<Client> = (0..3).map(|_| world.client()).collect();
+    let overlaps = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for client in clients.iter().chain([&clients[0]]) {
+            let (lock, overlaps, folder) = (client.lock(name).unwrap(), &overlaps, folder.path());
+            scope.spawn(move || contend(&lock, TURNS, folder, overlaps));
+        }
+    });
+    for tag in ["one", "two"] {
+        assert_eq!(world.curator.wait_for(&format!("contended {tag}")), "overlaps=0");
+    }
+    assert_eq!(overlaps.load(Ordering::SeqCst), 0);
+    let text = fs::read_to_string(folder.path().join("tokens")).unwrap();
+    let tokens: Vec<u64> =
+        text.lines().map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect();
+    assert_eq!(tokens.len(), TURNS * 6);
+    assert!(tokens.is_sorted_by(|one, next| one < next), "{text}");
+    // Neither side had to wait until the other was done.
+    let half: Vec<&str> = text.lines().take(TURNS * 3).collect();
+    for side in ["ours", "curator"] {
+        assert!(half.iter().any(|line| line.contains(side)), "{text}");
+    }
+}
+
+fn contend(lock: &Lock, turns: usize, folder: &Path, overlaps: &AtomicUsize) {
+    for _ in 0..turns {
+        let guard = lock.acquire().unwrap();
+        let mark = fs::File::create_new(folder.join("held"));
+        if mark.is_err() {
+            overlaps.fetch_add(1, Ordering::SeqCst);
+        }
+        let mut file =
+            fs::File::options().create(true).append(true).open(folder.join("tokens")).unwrap();
+        file.write_all(format!("{} ours\n", guard.token()).as_bytes()).unwrap();
+        if mark.is_ok() {
+            fs::remove_file(folder.join("held")).unwrap();
+        }
+        guard.release().unwrap();
+    }
+}
+
+fn either_may_be_killed(world: &mut World) {
+    let (name, path) = ("distributed/killed", "/distributed/killed");
+    let client = world.client();
+    let lock = client.lock(name).unwrap();
+    // Ours vanishes: its session is cut off and ends.
+    let proxy = fencelock_testkit::Proxy::start(&world.servers.address(0)).unwrap();
+    let ours = Client::connect(format!("zk://{}?{SESSION}", proxy.address())).unwrap();
+    let guard = ours.lock(name).unwrap().acquire().unwrap();
+    let token = guard.token().get();
+    world.curator.tell(&format!("acquire heir c {path}"));
+    queued(&client, name, 1);
+    proxy.set(fencelock_testkit::Fault::SwallowRequests);
+    let granted = world.curator.wait_for("granted heir");
+    assert!(!guard.is_valid(), "Curator has it, and ours still trusts its hold");
+    assert!(value(&granted, "token").unwrap().parse::<u64>().unwrap() > token);
+    // Curator's process is killed while it holds.
+    let waiter = thread::spawn({
+        let lock = lock.clone();
+        move || lock.acquire().unwrap()
+    });
+    queued(&client, name, 1);
+    world.curator.kill();
+    let guard = waiter.join().unwrap();
+    assert_eq!(guard.previous_abandoned(), Abandoned::Unknown);
+    guard.release().unwrap();
+}

@@ -1,0 +1,146 @@
+//! Renewing holds and showing that waiters live. Nothing is written: a hold lasts as long as the
+//! session. The node itself is looked at, and who else is there.
+
+use crate::id::HoldId;
+use crate::reply::{Body, Failure, Refusal, Standing, State};
+use crate::request::{Beat, RequestId};
+use crate::time::Time;
+use crate::zookeeper::machine::{Aim, Machine};
+use crate::zookeeper::place::Step;
+use crate::zookeeper::refusal::failure;
+use crate::zookeeper::wire::{ZkError, ZkOp, ZkReply};
+
+/// A beat until its answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub request: RequestId,
+    pub at: Time,
+    pub holds: Vec<HoldId>,
+    /// How many calls are not answered.
+    pub pending: u32,
+    /// What cannot be answered at all.
+    pub failed: Option<Failure>,
+}
+
+impl Machine {
+    pub(super) fn beat(&mut self, request: RequestId, beats: Vec<Beat>) {
+        self.next += 1;
+        let id = self.next;
+        let holds: Vec<HoldId> = beats.iter().map(|beat| beat.hold).collect();
+        let job = Job { request, at: self.now, holds: holds.clone(), pending: 0, failed: None };
+        self.jobs.insert(id, job);
+        for (index, hold) in holds.into_iter().enumerate() {
+            let Some(place) = self.places.get_mut(&hold) else { continue };
+            // The list that made it the first was just read.
+            if std::mem::take(&mut place.unasked) {
+                continue;
+            }
+            if self.options.recipe.is_simple() && !place.held {
+                if place.pending == 0 {
+                    self.simple_look(hold);
+                }
+                continue;
+            }
+            // A hold that shares a node says what that one's says.
+            let Some(node) = place.node.as_ref().map(|node| node.path.clone()) else { continue };
+            let other = match (&place.step, &place.before) {
+                (Step::Queued, Some(before)) => before.path.clone(),
+                _ if place.held => place.parent.clone(),
+                _ => continue,
+            };
+            for (path, own) in [(node, true), (other, false)] {
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    job.pending += 1;
+                }
+                self.call(ZkOp::Exists { path, watch: false }, Aim::Beat { job: id, index, own });
+            }
+        }
+        self.finish_job(id);
+    }
+
+    pub(super) fn beat_heard(
+        &mut self,
+        id: u64,
+        index: usize,
+        own: bool,
+        result: Result<ZkReply, ZkError>,
+    ) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.pending -= 1;
+        let Some(&hold) = job.holds.get(index) else { return };
+        match result {
+            Ok(ZkReply::Exists(stat)) => self.beat_saw(hold, own, stat),
+            Err(ZkError::NoAuth) => {}
+            Err(error) => job.failed = Some(failure(&error, "a lock's node")),
+            Ok(_) => {}
+        }
+        self.finish_job(id);
+    }
+
+    fn beat_saw(&mut self, hold: HoldId, own: bool, stat: Option<crate::zookeeper::wire::Stat>) {
+        let session = self.session.as_ref().map_or(0, |session| session.id);
+        let Some(place) = self.places.get_mut(&hold) else { return };
+        match (stat, own) {
+            (None, true)
+                if !planted!(ZkOwnNodeUnwatched) && !place.is_leaving() && place.ask.is_none() =>
+            {
+                self.vanish(hold);
+            }
+            // The simple recipe's node has no name of its own: it may be another's by now.
+            (Some(stat), true)
+                if stat.ephemeral_owner != session && place.held && !place.is_leaving() =>
+            {
+                self.vanish(hold);
+            }
+            (_, true) => {}
+            (Some(stat), false) if place.held && !self.options.recipe.is_simple() => {
+                place.others = u32::try_from(stat.num_children - 1).unwrap_or(0);
+            }
+            (None, false)
+                if !place.held && place.step == Step::Queued && !planted!(ZkWatchSetLate) =>
+            {
+                // The watch was lost: this is the safety poll.
+                self.list_place(hold);
+            }
+            _ => {}
+        }
+    }
+
+    /// The node is gone: the beat's answer says so; to those who share it, a word does.
+    fn vanish(&mut self, hold: HoldId) {
+        let Some(place) = self.forget(hold) else { return };
+        let Some(node) = &place.node else { return };
+        for sharer in self.sharers(node.token, &place.parent) {
+            self.node_gone(sharer);
+        }
+    }
+
+    /// Answers a beat whose calls are all answered, once the session's end is far enough away to
+    /// say something of it.
+    pub(super) fn finish_job(&mut self, id: u64) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        if job.pending > 0 {
+            return;
+        }
+        let held = |hold: &HoldId| self.places.get(hold).is_some_and(|place| place.held);
+        let fresh = self.session.as_ref().is_some_and(|session| session.is_fresh(self.now));
+        if !fresh && job.failed.is_none() && job.holds.iter().any(held) {
+            return;
+        }
+        let Some(job) = self.jobs.remove(&id) else { return };
+        if let Some(failure) = job.failed {
+            return self.fail(job.request, failure);
+        }
+        let states: Vec<Result<State, Refusal>> =
+            job.holds.iter().map(|hold| Ok(self.standing(*hold, job.at))).collect();
+        self.answer(job.request, Body::Beat(states));
+    }
+
+    fn standing(&self, hold: HoldId, at: Time) -> State {
+        match self.places.get(&hold) {
+            Some(place) if place.held => self.granted(place, at),
+            Some(place) => self.queued(place),
+            None => State::bare(Standing::Gone),
+        }
+    }
+}

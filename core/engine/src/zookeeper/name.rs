@@ -1,0 +1,162 @@
+//! Names of locks as paths, and names of nodes.
+
+use std::cmp::Ordering;
+use std::fmt::Write as _;
+
+use crate::id::HoldId;
+use crate::name::Name;
+use crate::reply::{Refusal, RefusalKind};
+
+/// What stands before the sequence number; Curator takes what follows the last of it.
+const MARK: &str = "lock-";
+
+/// Sequence numbers from here on are not used: Curator compares them as text, and past 2^31 they
+/// are negative.
+const WORN: i32 = i32::MAX - 1_000_000;
+
+/// Whether ZooKeeper refuses the character in a path. It counts in UTF-16, so that everything
+/// beyond the first 65,536 is refused too.
+pub(crate) fn is_refused(c: char) -> bool {
+    matches!(c as u32, 0..=0x1f | 0x7f..=0x9f | 0xd800..=0xf8ff | 0xfff0..)
+}
+
+/// The path of the lock's node under the chroot. Slashes separate; what ZooKeeper refuses is
+/// percent-encoded, and so is a percent sign that would otherwise read as such.
+///
+/// # Errors
+/// When the name is no path, or would be taken for a participant of another lock.
+pub(crate) fn path_of(chroot: &str, name: &Name) -> Result<String, Refusal> {
+    let mut path = String::with_capacity(chroot.len() + name.as_str().len() + 8);
+    path.push_str(chroot);
+    for part in name.as_str().split('/') {
+        let why = if part.is_empty() {
+            "has an empty part: in ZooKeeper a slash separates nodes, so a name neither begins nor \
+             ends with one, and has no two in a row"
+        } else if part == "." || part == ".." {
+            "has a part '.' or '..', which ZooKeeper does not accept as a node"
+        } else if Participant::parse(part).is_some() {
+            "has a part that looks like a participant in a lock (…lock-0000000001)"
+        } else if path.is_empty() && part == "zookeeper" {
+            "lies under /zookeeper, which is ZooKeeper's own: use another name or a chroot"
+        } else {
+            path.push('/');
+            encode(part, &mut path);
+            continue;
+        };
+        let message = format!("the lock's name {name:?} {why}");
+        return Err(Refusal { kind: RefusalKind::Misconfigured, message });
+    }
+    Ok(path)
+}
+
+fn encode(part: &str, out: &mut String) {
+    for (at, c) in part.char_indices() {
+        let escape = is_refused(c) || c == '%' && hex_pair(&part.as_bytes()[at + 1..]).is_some();
+        if !escape {
+            out.push(c);
+            continue;
+        }
+        for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+}
+
+/// Two upper-case hexadecimal digits.
+fn hex_pair(bytes: &[u8]) -> Option<u8> {
+    let digit = |byte: &u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        _ => None,
+    };
+    Some(digit(bytes.first()?)? * 16 + digit(bytes.get(1)?)?)
+}
+
+/// The lock's name from its path below the chroot, without the first slash.
+pub(crate) fn name_of(path: &str) -> Option<Name> {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let [first, more @ ..] = rest {
+        match (*first == b'%').then(|| hex_pair(more)).flatten() {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &more[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = more;
+            }
+        }
+    }
+    Name::new(String::from_utf8(bytes).ok()?).ok()
+}
+
+/// What a hold's node is called up to the digits that the server adds.
+pub(crate) fn node_stem(parent: &str, hold: HoldId) -> String {
+    let id = hold.to_string();
+    let (a, b, c, d, e) = (&id[..8], &id[8..12], &id[12..16], &id[16..20], &id[20..]);
+    format!("{parent}/_c_{a}-{b}-{c}-{d}-{e}-{MARK}")
+}
+
+/// The parent of a path, and what stands after the last slash.
+pub(crate) fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+/// A child of a lock's node: somebody who holds or waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Participant {
+    /// The name, without the path.
+    pub name: String,
+    /// The hold, if the name has an id as Curator writes it. Ours always has one.
+    pub hold: Option<HoldId>,
+    /// The number that the server gave. Past 2^31 it goes on at −2^31.
+    pub sequence: i32,
+}
+
+impl Participant {
+    pub fn parse(name: &str) -> Option<Participant> {
+        let at = name.rfind(MARK)?;
+        let digits = &name[at + MARK.len()..];
+        if digits.len() < 10 || digits.starts_with('+') {
+            return None;
+        }
+        let sequence = digits.parse().ok()?;
+        let hold = name[..at].strip_prefix("_c_").and_then(|id| {
+            let id = id.strip_suffix('-')?;
+            let lengths: Vec<usize> = id.split('-').map(str::len).collect();
+            if lengths != [8, 4, 4, 4, 12] {
+                return None;
+            }
+            HoldId::parse(&id.replace('-', "").to_ascii_lowercase())
+        });
+        Some(Participant { name: name.to_owned(), hold, sequence })
+    }
+
+    /// Curator's lock would sort it wrongly soon, or does already.
+    pub fn is_worn(&self) -> bool {
+        !(0..WORN).contains(&self.sequence)
+    }
+}
+
+/// The order of two sequence numbers that lie less than 2^31 apart: the wrap keeps it.
+pub(crate) fn order(a: i32, b: i32) -> Ordering {
+    a.wrapping_sub(b).cmp(&0)
+}
+
+/// A lock's children in the order in which they are served; and whether there are others.
+pub(crate) fn queue(names: &[String]) -> (Vec<Participant>, Option<String>) {
+    let mut stranger = None;
+    let mut queue: Vec<Participant> = Vec::with_capacity(names.len());
+    for name in names {
+        match Participant::parse(name) {
+            Some(participant) => queue.push(participant),
+            None => stranger = Some(name.clone()),
+        }
+    }
+    // Around any one of them, which makes the order a total one.
+    if let Some(pivot) = queue.first().map(|first| first.sequence) {
+        queue.sort_by_key(|one| (one.sequence.wrapping_sub(pivot), one.name.clone()));
+    }
+    (queue, stranger)
+}

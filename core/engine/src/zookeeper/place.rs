@@ -1,0 +1,179 @@
+//! A hold's node, from before it is made until it is certainly gone.
+
+use crate::id::{HoldId, OwnerId};
+use crate::name::Name;
+use crate::reply::Abandoned;
+use crate::request::RequestId;
+use crate::time::Time;
+use crate::zookeeper::wire::{ZkError, ZkReply};
+
+/// The node of a hold.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Node {
+    pub path: String,
+    pub sequence: i32,
+    /// The first token of the hold.
+    pub token: u64,
+}
+
+/// The node that comes next before one's own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Before {
+    pub path: String,
+    pub sequence: i32,
+}
+
+/// What the last list showed while others came before.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct View {
+    /// The first in the queue: it held the lock.
+    pub first: i32,
+    /// Whether that one is one of ours, who say so when they release.
+    pub first_is_ours: Option<bool>,
+    /// Those between it and oneself.
+    pub between: Vec<i32>,
+}
+
+/// The engine's request that awaits its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Ask {
+    pub request: RequestId,
+    pub at: Time,
+    pub what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum What {
+    /// Take the lock; queue for it or not.
+    Acquire { wait: bool },
+    /// Give it up.
+    Release { told: bool, lost: bool },
+}
+
+/// What the batch under way is for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Step {
+    /// Nothing is under way; whether there is a node is not known.
+    Unclear,
+    /// Whether a try is worth making a node for.
+    Peek,
+    /// Whether a lock lies above this one.
+    Survey,
+    /// The node is being made.
+    Make,
+    /// The node that an unanswered create may have made is looked for.
+    Seek,
+    /// It was found: is it this session's?
+    Adopt(Vec<String>),
+    /// Who comes before?
+    List,
+    /// The watch on the one before is being set.
+    Watch,
+    /// It is set. Nothing is under way.
+    Queued,
+    /// First in the queue. Nothing is under way.
+    Held,
+    /// The node is being deleted.
+    Leave(Then),
+    /// The container is deleted with the node, to be made anew.
+    Renew,
+}
+
+/// What is answered when the node is gone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Then {
+    /// That it was released.
+    Released,
+    /// That the lock is taken.
+    Contended,
+}
+
+/// A part of a batch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Part {
+    /// Another hold is released first.
+    GiveUp(HoldId),
+    Container,
+    Create,
+    Sync,
+    List,
+    Note,
+    Stat,
+    Before,
+    Delete,
+}
+
+/// A hold's place in ZooKeeper.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub lock: Name,
+    pub owner: Option<OwnerId>,
+    /// The first token of the owner's hold whose node this one shares.
+    pub shared: Option<u64>,
+    /// One of the owner's other holds on the node was lost: the next holder must be told.
+    pub undone: bool,
+    /// The lock's own node.
+    pub parent: String,
+    pub step: Step,
+    pub ask: Option<Ask>,
+    pub node: Option<Node>,
+    pub before: Option<Before>,
+    pub view: Option<View>,
+    /// It is first in the queue.
+    pub held: bool,
+    /// Granted, and the engine has not asked yet.
+    pub unasked: bool,
+    pub verdict: Abandoned,
+    pub others: u32,
+    /// Something happened while a batch was under way: look again.
+    pub again: bool,
+    /// How often the parent was made for this acquire.
+    pub founded: u8,
+
+    /// Which batch is under way; results of earlier ones do not count.
+    pub serial: u32,
+    pub pending: u32,
+    pub heard: Vec<(Part, Result<ZkReply, ZkError>)>,
+}
+
+impl Place {
+    pub fn new(lock: Name, parent: String) -> Place {
+        Place {
+            lock,
+            owner: None,
+            shared: None,
+            undone: false,
+            parent,
+            step: Step::Unclear,
+            ask: None,
+            node: None,
+            before: None,
+            view: None,
+            held: false,
+            unasked: false,
+            verdict: Abandoned::Unknown,
+            others: 0,
+            again: false,
+            founded: 0,
+            serial: 0,
+            pending: 0,
+            heard: Vec::new(),
+        }
+    }
+
+    /// Whether the engine waits for the node's end.
+    pub fn is_leaving(&self) -> bool {
+        matches!(self.ask, Some(Ask { what: What::Release { .. }, .. }))
+    }
+
+    /// Whether the acquire that waits for its answer is ready to queue.
+    pub fn may_wait(&self) -> bool {
+        !matches!(self.ask, Some(Ask { what: What::Acquire { wait: false }, .. }))
+    }
+
+    /// The batch's result for `part`, if it had that part.
+    pub fn take(&mut self, part: &Part) -> Option<Result<ZkReply, ZkError>> {
+        let at = self.heard.iter().position(|(other, _)| other == part)?;
+        Some(self.heard.swap_remove(at).1)
+    }
+}

@@ -1,0 +1,142 @@
+use super::*;
+use crate::reply::Abandoned;
+use crate::zookeeper::ZkWrite;
+
+fn noted(talk: &Talk) -> String {
+    match talk.ops()[..] {
+        [ZkOp::Multi(parts)] => match &parts[0] {
+            ZkWrite::Set { data, .. } => String::from_utf8(data.clone()).unwrap(),
+            other => panic!("{other:?}"),
+        },
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn p12_the_note_says_how_the_hold_ended() {
+    for (told, lost, note) in [
+        (true, false, "fencelock 1 released 4 0"),
+        (true, true, "fencelock 1 released 4 1"),
+        // Nobody was told of the grant: the next one hears what this one would have.
+        (false, false, "fencelock 1 released 4 2"),
+    ] {
+        let mut talk = Talk::held(1, 4);
+        talk.release(1, told, lost);
+        assert_eq!(noted(&talk), note);
+    }
+}
+
+/// Counter-example 30: the release is lost with the connection.
+#[test]
+fn p03_a_release_that_was_not_answered_is_repeated() {
+    let mut talk = Talk::held(1, 4);
+    let request = talk.release(1, true, false);
+    talk.answer([lost()]);
+    assert_eq!(talk.reply(request), Err(Failure::Unknown));
+    talk.hear(Input::Disconnected { reason: String::new() });
+    let request = talk.release(1, true, false);
+    assert_eq!(talk.reply(request), Err(Failure::NotSent));
+    talk.hear(Input::Reattached);
+    talk.answer_sync(done());
+    talk.calls.clear();
+    let request = talk.release(1, true, false);
+    assert_eq!(noted(&talk), "fencelock 1 released 4 0");
+    // It was done the first time.
+    talk.answer([Err(ZkError::At(1, Box::new(ZkError::NoNode)))]);
+    assert_eq!(talk.released(request), Released::Unknown);
+    let request = talk.release(1, true, false);
+    assert_eq!(talk.released(request), Released::Unknown);
+    assert!(talk.calls.is_empty());
+}
+
+#[test]
+fn p03_a_node_whose_deletion_is_not_confirmed_is_deleted_after_the_reconnect() {
+    let mut talk = Talk::new();
+    talk.acquire(1, true);
+    talk.answer([created(1, 0, 9), children(&[&node(1, 0), "item"]), data("")]);
+    let delete = ZkOp::Delete { path: path(&node(1, 0)) };
+    assert_eq!(talk.ops(), [&delete]);
+    talk.answer([lost()]);
+    talk.hear(Input::Disconnected { reason: String::new() });
+    talk.hear(Input::Reattached);
+    assert!(talk.ops().contains(&&delete), "{:?}", talk.ops());
+    talk.calls.clear();
+}
+
+/// Counter-example 71, from the other side: a waiter that goes may have become the holder.
+#[test]
+fn p11_a_waiter_leaves_as_such_only_while_somebody_comes_before() {
+    let mut talk = Talk::waiting(2, 5);
+    let request = talk.release(2, false, false);
+    let check = ZkWrite::Check { path: path(&node(1, 4)) };
+    let delete = ZkWrite::Delete { path: path(&node(2, 5)) };
+    assert_eq!(talk.ops(), [&ZkOp::Multi(vec![check, delete])]);
+    // The holder went in the same moment.
+    talk.answer([Err(ZkError::At(0, Box::new(ZkError::NoNode)))]);
+    talk.answer([children(&[&node(2, 5)]), data("fencelock 1 released 4 0")]);
+    assert_eq!(noted(&talk), "fencelock 1 released 5 0");
+    talk.answer([done()]);
+    assert_eq!(talk.released(request), Released::Left);
+
+    let mut talk = Talk::waiting(2, 5);
+    let request = talk.release(2, false, false);
+    talk.answer([done()]);
+    assert_eq!(talk.released(request), Released::Left);
+}
+
+#[test]
+fn a_parent_that_may_not_be_written_to_costs_the_note_alone() {
+    let mut talk = Talk::held(1, 4);
+    let request = talk.release(1, true, false);
+    talk.answer([Err(ZkError::At(0, Box::new(ZkError::NoAuth)))]);
+    assert_eq!(talk.ops(), [&ZkOp::Delete { path: path(&node(1, 4)) }]);
+    talk.answer([done()]);
+    assert_eq!(talk.released(request), Released::Done);
+}
+
+#[test]
+fn p04_the_release_of_an_unanswered_acquire_finds_the_node() {
+    let mut talk = Talk::new();
+    talk.acquire(1, true);
+    talk.answer([lost(), lost(), lost()]);
+    talk.hear(Input::Disconnected { reason: String::new() });
+    talk.hear(Input::Reattached);
+    talk.answer_sync(done());
+    talk.calls.clear();
+    talk.events();
+    let request = talk.release(1, false, false);
+    talk.answer([done(), children(&[&node(1, 4)]), data("")]);
+    talk.answer([exists(Stat { czxid: 5, ephemeral_owner: SESSION, ..Stat::default() })]);
+    assert_eq!(noted(&talk), "fencelock 1 released 4 2");
+    talk.answer([done()]);
+    assert_eq!(talk.released(request), Released::Left);
+}
+
+#[test]
+fn p10_releasing_and_queueing_again_is_one_round_trip() {
+    let mut talk = Talk::held(1, 4);
+    talk.batches = 0;
+    let after = Release { lock: name(), hold: hold(1), used: 0, told: true, lost: false };
+    let wait = Wait { ticket: 0, claim: TIMEOUT, silence: TIMEOUT };
+    let request = talk.ask(Op::Acquire(Acquire {
+        lock: name(),
+        hold: hold(2),
+        owner: None,
+        mode: Mode::Exclusive,
+        lease: TIMEOUT,
+        not_after: u64::MAX,
+        floor: 0,
+        wait: Some(wait),
+        attach: None,
+        after: Some(after),
+    }));
+    assert_eq!((talk.batches, talk.calls.len()), (1, 4));
+    talk.answer([
+        done(),
+        created(2, 5, 103),
+        children(&[&node(2, 5)]),
+        data("fencelock 1 released 4 0"),
+    ]);
+    let state = talk.state(request);
+    assert_eq!((state.token, state.abandoned), (103 * 1024, Abandoned::No));
+}

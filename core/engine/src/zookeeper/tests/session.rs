@@ -1,0 +1,224 @@
+use super::*;
+use crate::reply::Standing;
+use crate::validity::valid_until;
+use crate::zookeeper::ZkWrite;
+
+/// A ninth of the timeout, rounded up.
+const PACE: Duration = Duration::from_micros(666_667);
+
+/// One round trip through the leader.
+fn round(talk: &mut Talk) {
+    talk.pass(PACE);
+    talk.answer_sync(done());
+}
+
+/// Counter-examples 29, 66 and 88: what counts is a round trip through the leader that left a third
+/// of the timeout before another that was answered.
+#[test]
+fn p08_validity_counts_from_an_earlier_round_trip() {
+    let mut talk = Talk::held(1, 4);
+    let connected = talk.now;
+    let until = |talk: &mut Talk| {
+        let under_way = std::mem::take(&mut talk.calls);
+        let request = talk.beat(1);
+        talk.answer([
+            exists(Stat { ephemeral_owner: SESSION, ..Stat::default() }),
+            exists(Stat { num_children: 1, ..Stat::default() }),
+        ]);
+        talk.calls.extend(under_way);
+        let lease = talk.state(request).lease;
+        valid_until(talk.now, lease)
+    };
+    let full = crate::validity::margin(TIMEOUT);
+    let near = |a: Time, b: Time| a <= b && b.since(a) < Duration::from_micros(1);
+    assert!(near(until(&mut talk), connected + full));
+    // The first round trip left at once, and was answered; the second proves the first.
+    talk.pass(Duration::from_millis(20));
+    talk.calls.clear();
+    talk.pass(PACE - Duration::from_millis(20));
+    assert!(near(until(&mut talk), connected + full), "not before it is answered");
+    talk.answer_sync(done());
+    for _ in 0..2 {
+        assert!(near(until(&mut talk), connected + full));
+        round(&mut talk);
+    }
+    // The one that left at once had been answered before it was looked at here.
+    round(&mut talk);
+    assert!(near(until(&mut talk), connected + PACE + full));
+    round(&mut talk);
+    assert!(near(until(&mut talk), connected + PACE * 2 + full));
+}
+
+/// A server that is cut off from its leader still answers reads: nothing is renewed by that.
+#[test]
+fn p08_without_the_leader_a_beat_waits_and_fails_with_the_connection() {
+    for heals in [false, true] {
+        let mut talk = Talk::held(1, 4);
+        talk.pass(Duration::from_millis(20));
+        talk.calls.clear();
+        for _ in 0..6 {
+            // The round trips are not answered.
+            talk.pass(PACE);
+        }
+        assert_eq!(talk.calls.len(), 1, "no second one before the first is answered");
+        let sync = std::mem::take(&mut talk.calls);
+        let request = talk.beat(1);
+        talk.answer([
+            exists(Stat { ephemeral_owner: SESSION, ..Stat::default() }),
+            exists(Stat { num_children: 1, ..Stat::default() }),
+        ]);
+        assert!(talk.events().is_empty(), "there is nothing to say");
+        talk.calls = sync;
+        if heals {
+            // An answer proves what left a third of the timeout before: the first left too long ago.
+            talk.answer_sync(done());
+            for _ in 0..3 {
+                round(&mut talk);
+                assert!(talk.events().is_empty());
+            }
+            round(&mut talk);
+            assert!(matches!(talk.state(request).standing, Standing::Granted));
+        } else {
+            talk.hear(Input::Disconnected { reason: "gone".to_owned() });
+            assert_eq!(talk.reply(request), Err(Failure::Unknown));
+        }
+    }
+}
+
+/// Counter-example 70: the hold's own node is deleted by somebody.
+#[test]
+fn p08_the_holder_hears_that_its_node_was_deleted() {
+    let mut talk = Talk::held(1, 4);
+    let own = path(&node(1, 4));
+    assert!(talk.calls.is_empty(), "a hold of a moment pays for no watch");
+    talk.pass(Duration::from_millis(20));
+    assert_eq!(
+        talk.ops(),
+        [
+            &ZkOp::Multi(vec![
+                ZkWrite::Check { path: own.clone() },
+                ZkWrite::Set { path: LOCK.to_owned(), data: b"fencelock 1 held 4 1".to_vec() },
+            ]),
+            &ZkOp::GetData { path: own.clone(), watch: true },
+            &ZkOp::Children { path: LOCK.to_owned(), watch: true },
+        ]
+    );
+    talk.answer([done(), data("fencelock 1 6000 5 tests"), children(&[&node(1, 4)])]);
+    assert_eq!(talk.pushes(), []);
+    talk.fired(own, Change::Deleted);
+    assert_eq!(talk.pushes(), [Push::Broken { lock: name(), hold: hold(1) }]);
+    let request = talk.beat(1);
+    assert_eq!(talk.state(request).standing, Standing::Gone);
+}
+
+#[test]
+fn p08_a_node_that_is_gone_at_the_beat_is_noticed_too() {
+    let mut talk = Talk::held(1, 4);
+    let request = talk.beat(1);
+    talk.answer([Ok(ZkReply::Exists(None)), exists(Stat::default())]);
+    assert_eq!(talk.state(request).standing, Standing::Gone);
+}
+
+#[test]
+fn p10_the_holder_is_told_of_waiters_and_of_revocation() {
+    let mut talk = Talk::held(1, 4);
+    talk.pass(Duration::from_millis(20));
+    talk.answer([done(), data("x"), children(&[&node(1, 4)])]);
+    talk.fired(LOCK.to_owned(), Change::Children);
+    talk.answer([children(&[&node(1, 4), &node(2, 5)])]);
+    let wanted = Push::Wanted { lock: name(), hold: hold(1) };
+    assert_eq!(talk.pushes(), std::slice::from_ref(&wanted));
+    talk.fired(LOCK.to_owned(), Change::Children);
+    assert!(talk.calls.is_empty(), "once is enough");
+    talk.fired(path(&node(1, 4)), Change::Data);
+    talk.answer([data("__REVOKE__")]);
+    assert_eq!(talk.pushes(), [wanted]);
+}
+
+#[test]
+fn p10_a_beat_counts_who_else_is_there() {
+    let mut talk = Talk::held(1, 4);
+    let request = talk.beat(1);
+    talk.answer([
+        exists(Stat { ephemeral_owner: SESSION, ..Stat::default() }),
+        exists(Stat { num_children: 3, ..Stat::default() }),
+    ]);
+    assert_eq!(talk.state(request).others_waiting, 2);
+}
+
+#[test]
+fn p09_a_waiter_looks_again_after_a_reconnect_and_at_its_heartbeat() {
+    let mut talk = Talk::waiting(2, 5);
+    talk.hear(Input::Disconnected { reason: String::new() });
+    talk.hear(Input::Reattached);
+    talk.answer_sync(done());
+    assert!(matches!(talk.ops()[..], [ZkOp::Children { .. }, ZkOp::GetData { .. }]));
+    talk.answer([children(&[&node(1, 4), &node(2, 5)]), data("")]);
+    talk.answer([data("")]);
+    // A lost watch costs a heartbeat at the most.
+    let request = talk.beat(2);
+    talk.answer([exists(Stat::default()), Ok(ZkReply::Exists(None))]);
+    assert_eq!(talk.state(request).standing, Standing::Queued);
+    talk.answer([children(&[&node(2, 5)]), data("fencelock 1 released 4 0")]);
+    assert_eq!(talk.pushes(), [Push::Changed { lock: name(), hold: hold(2) }]);
+}
+
+#[test]
+fn an_expired_session_ends_everything() {
+    let mut talk = Talk::held(1, 4);
+    let acquire = talk.acquire(2, true);
+    talk.calls.clear();
+    talk.hear(Input::Expired);
+    assert_eq!(talk.reply(acquire), Err(Failure::NotSent), "what it made went with the session");
+    let request = talk.beat(1);
+    assert_eq!(talk.reply(request), Err(Failure::NotSent));
+    talk.connect(SESSION + 1);
+    talk.answer_sync(done());
+    talk.events();
+    let request = talk.beat(1);
+    assert_eq!(talk.state(request).standing, Standing::Gone);
+    let request = talk.release(1, true, true);
+    assert_eq!(talk.released(request), Released::Unknown);
+}
+
+#[test]
+fn results_of_an_earlier_session_are_not_heard() {
+    let mut talk = Talk::new();
+    talk.acquire(2, true);
+    let old = std::mem::take(&mut talk.calls);
+    talk.hear(Input::Expired);
+    talk.connect(SESSION + 1);
+    talk.answer_sync(done());
+    talk.events();
+    for call in old {
+        talk.hear(Input::Result { call: call.id, result: created(2, 1, 4) });
+    }
+    assert!(talk.events().is_empty() && talk.calls.is_empty());
+}
+
+/// A session that took long to get may be near its end when it is had.
+#[test]
+fn the_engine_may_ask_only_when_a_grant_would_be_worth_something() {
+    let mut talk = Talk::new();
+    talk.hear(Input::Expired);
+    talk.events();
+    talk.calls.clear();
+    let since = talk.now;
+    talk.now = talk.now + Duration::from_secs(5);
+    let input = Input::Connected { session: 9, timeout: TIMEOUT, since, wall: 0 };
+    talk.hear(input);
+    talk.answer_sync(done());
+    for _ in 0..3 {
+        assert!(talk.events().is_empty());
+        round(&mut talk);
+    }
+    assert!(matches!(talk.events(), [Event::Up { .. }]));
+}
+
+#[test]
+fn a_refused_login_is_told_as_such() {
+    let mut talk = Talk::new();
+    talk.hear(Input::AuthFailed { reason: "who are you".to_owned() });
+    let events = talk.events();
+    assert!(events.iter().any(|event| matches!(event, Event::Misconfigured(_))), "{events:?}");
+}

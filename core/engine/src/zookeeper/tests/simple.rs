@@ -1,0 +1,72 @@
+use super::*;
+use crate::reply::Standing;
+
+fn made(czxid: i64) -> Result {
+    let stat = Stat { czxid, ephemeral_owner: SESSION, ..Stat::default() };
+    Ok(ZkReply::Created { path: LOCK.to_owned(), stat })
+}
+
+fn of(number: u128, session: i64) -> Result {
+    let data = format!("{} fencelock 1 6000 5 tests", hold(number)).into_bytes();
+    Ok(ZkReply::Data { data, stat: Stat { czxid: 3, ephemeral_owner: session, ..Stat::default() } })
+}
+
+#[test]
+fn everybody_watches_the_one_node_and_tries_again_when_it_goes() {
+    let mut talk = Talk::with(Recipe::Simple);
+    let request = talk.acquire(1, true);
+    talk.answer([Err(ZkError::NodeExists)]);
+    assert_eq!(talk.ops(), [&ZkOp::GetData { path: LOCK.to_owned(), watch: true }]);
+    talk.answer([of(2, SESSION + 1)]);
+    assert_eq!(talk.state(request).standing, Standing::Queued);
+    talk.fired(LOCK.to_owned(), Change::Deleted);
+    assert!(matches!(talk.ops()[..], [ZkOp::Create { .. }]));
+    // Another was quicker.
+    talk.answer([Err(ZkError::NodeExists)]);
+    talk.answer([of(3, SESSION + 2)]);
+    assert_eq!(talk.pushes(), []);
+    talk.fired(LOCK.to_owned(), Change::Deleted);
+    talk.answer([made(80)]);
+    assert_eq!(talk.pushes(), [Push::Changed { lock: name(), hold: hold(1) }]);
+    let beat = talk.beat(1);
+    assert_eq!(talk.state(beat).token, 80 * 1024);
+}
+
+/// Counter-example 1: the node has the same name whoever made it.
+#[test]
+fn p03_only_ones_own_node_is_deleted() {
+    let mut talk = Talk::with(Recipe::Simple);
+    talk.acquire(1, true);
+    talk.answer([made(80)]);
+    talk.events();
+    let request = talk.release(1, true, false);
+    assert_eq!(talk.ops(), [&ZkOp::GetData { path: LOCK.to_owned(), watch: false }]);
+    talk.answer([of(2, SESSION + 1)]);
+    assert_eq!(talk.released(request), Released::Unknown);
+    assert!(talk.calls.is_empty());
+
+    talk.acquire(3, true);
+    talk.answer([made(81)]);
+    talk.events();
+    let request = talk.release(3, true, false);
+    talk.answer([of(3, SESSION)]);
+    assert_eq!(talk.ops(), [&ZkOp::Delete { path: LOCK.to_owned() }]);
+    talk.answer([done()]);
+    assert_eq!(talk.released(request), Released::Done);
+}
+
+#[test]
+fn p04_a_lost_create_is_found_again() {
+    let mut talk = Talk::with(Recipe::Simple);
+    let request = talk.acquire(1, false);
+    talk.answer([lost()]);
+    assert_eq!(talk.reply(request), Err(Failure::Unknown));
+    talk.hear(Input::Disconnected { reason: String::new() });
+    talk.hear(Input::Reattached);
+    talk.answer_sync(done());
+    talk.calls.clear();
+    let request = talk.acquire(1, false);
+    talk.answer([Err(ZkError::NodeExists)]);
+    talk.answer([of(1, SESSION)]);
+    assert_eq!(talk.state(request).token, 3 * 1024);
+}

@@ -1,0 +1,90 @@
+//! The checks on a history, one for each promise that a history can show.
+
+use std::collections::BTreeMap;
+
+use crate::record::{NEMESIS, Record};
+
+mod holds;
+mod judge;
+
+use holds::{End, Hold, Story};
+
+/// What a history that keeps its promises has in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Acquisitions that were asked for.
+    pub asked: usize,
+    /// Those that were granted.
+    pub grants: usize,
+    /// Holds whose holder was told that they are lost.
+    pub lost: usize,
+    /// Holds that ended with their process.
+    pub killed: usize,
+    /// Grants that said that the previous holder was lost.
+    pub abandoned: usize,
+    /// Pairs of holds that a fault beyond the promise let overlap, as it may.
+    pub excused: usize,
+    /// Writes that the ledger refused.
+    pub refused_writes: usize,
+    /// How late, in microseconds after the end of its trust, a process that ran was told at worst.
+    pub latest_word: u64,
+}
+
+/// Judges a whole history.
+///
+/// # Errors
+/// The promises that it breaks, each with what happened.
+pub fn all(records: &[Record]) -> Result<Found, Broken> {
+    let mut sorted = records.to_vec();
+    sorted.sort_by_key(|record| record.at);
+    let story = Story::read(&sorted);
+    let mut broken = Vec::new();
+    let mut found = Found {
+        asked: story.asked.len(),
+        grants: story.holds.len(),
+        lost: story.holds.iter().filter(|hold| hold.lost.is_some()).count(),
+        killed: story.holds.iter().filter(|hold| hold.end == End::Killed).count(),
+        abandoned: story.holds.iter().filter(|hold| hold.abandoned == "Yes").count(),
+        refused_writes: sorted
+            .iter()
+            .filter(|it| it.is("wrote") && it.get("accepted") == Some("Ok(false)"))
+            .count(),
+        ..Found::default()
+    };
+    for holds in by_lock(&story.holds).values() {
+        judge::exclusion(&story, holds, &mut found, &mut broken);
+        judge::tokens(&story, holds, &mut broken);
+        judge::abandoned(&story, holds, &mut broken);
+    }
+    judge::told(&story, &mut found, &mut broken);
+    judge::releases(&story, &mut broken);
+    judge::writes(&story, &sorted, &mut broken);
+    if broken.is_empty() { Ok(found) } else { Err(Broken(broken)) }
+}
+
+/// The promises that a history breaks.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Broken(pub Vec<String>);
+
+impl std::fmt::Debug for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} broken promises", self.0.len())?;
+        self.0.iter().take(20).try_for_each(|what| write!(f, "\n  {what}"))
+    }
+}
+
+fn by_lock(holds: &[Hold]) -> BTreeMap<&str, Vec<&Hold>> {
+    let mut locks: BTreeMap<&str, Vec<&Hold>> = BTreeMap::new();
+    for hold in holds {
+        locks.entry(&hold.lock).or_default().push(hold);
+    }
+    locks
+}
+
+/// Whether a record says what was done to the actors or to the store.
+fn is_fault(record: &Record) -> bool {
+    &*record.who == NEMESIS
+}
+
+#[cfg(test)]
+mod tests;
