@@ -1,7 +1,7 @@
 # Each target is one line that calls a script of the same name in scripts/. Variables given on the
 # command line, as in `make test ONLY=rust`, reach it through the environment.
 
-.PHONY: help demo test lint bench verify fmt setup clean
+.PHONY: help demo test lint bench verify c header node java python fmt setup clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -20,6 +20,21 @@ bench: ## run the benchmarks; BENCH=name runs one
 
 verify: ## the simulator's deep run; VERIFY_SECONDS bounds it, SEED=… replays one run
 	@scripts/verify
+
+c: ## build the C library in release, and install it under PREFIX (dist/c)
+	@scripts/native install
+
+header: ## write include/fencelock.h anew from bindings/c
+	@scripts/header
+
+node: ## build the npm package in release, and pack it into node/pack
+	@node/scripts/package
+
+java: ## build the jar with the native library inside, its sources and Javadoc
+	@scripts/java jar
+
+python: ## build the wheels, for manylinux and musllinux, into python/dist
+	@scripts/python wheels
 
 fmt: ## format the Rust sources
 	@cargo fmt --all

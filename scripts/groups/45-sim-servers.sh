@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034
-about="simulator: its model of Redis compared with a real server"
+about="simulator: its models of Redis and ZooKeeper compared with real servers"
 
 needs() { needs_nextest && needs_redis; }
 
-run() { nextest --cargo-profile release -p fencelock-sim -E "binary(differential)"; }
+run() { nextest --cargo-profile release -p fencelock-sim -E "binary(/^differential/)"; }

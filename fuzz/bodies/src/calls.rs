@@ -222,6 +222,7 @@ impl Play {
                 Op::Inspect(_) => Body::Inspect(None),
                 Op::List { .. } => Body::List(Vec::new()),
                 Op::Break(_) => Body::Break(1),
+                Op::Revoke(_) => Body::Revoke(false),
                 Op::Time => Body::Time,
             };
         let now = if bytes.below(16) == 15 { time(bytes) } else { self.store_time() };

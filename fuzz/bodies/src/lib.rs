@@ -1,6 +1,7 @@
 //! What each fuzz target does with its bytes: it panics when something is wrong. The targets in
 //! the folder above feed these to libFuzzer; the tests here feed them random bytes on any compiler.
 
+mod abi;
 mod bytes;
 mod calls;
 mod codec;
@@ -8,6 +9,7 @@ mod names;
 mod resp;
 mod urls;
 
+pub use abi::abi;
 pub use calls::calls;
 pub use codec::codec;
 pub use names::names;

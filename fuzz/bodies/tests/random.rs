@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fencelock_fuzz_bodies::{calls, codec, names, resp, urls};
+use fencelock_fuzz_bodies::{abi, calls, codec, names, resp, urls};
 
 /// Feeds `body` its seeds, and `cases` inputs made of them.
 fn feed(target: &str, cases: usize, body: impl Fn(&[u8])) {
@@ -90,4 +90,9 @@ fn bytes_of_a_server() {
 #[test]
 fn calls_and_events() {
     feed("calls", 20_000, calls);
+}
+
+#[test]
+fn calls_of_the_c_abi() {
+    feed("abi", 1_000, abi);
 }

@@ -1,0 +1,104 @@
+//! From a signal handler to a thread that may do what a handler may not: a byte through a pipe.
+
+use crate::boundary::Failure;
+use crate::cancel::Cancel;
+
+#[cfg(unix)]
+pub(super) use pipe::{prepare, ring};
+
+#[cfg(unix)]
+mod pipe {
+    use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
+    use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+    use std::sync::{Mutex, PoisonError};
+
+    use fencelock_support::{Error, ErrorKind};
+
+    use super::{Cancel, Failure};
+    use crate::kinds::{Kind, fencelock_cancel};
+
+    /// The pipe and its thread, of one process. Leaked: a handler may be using it.
+    struct Bell {
+        process: u32,
+        writer: PipeWriter,
+        /// A byte is under way.
+        rung: AtomicBool,
+    }
+
+    static BELL: AtomicPtr<Bell> = AtomicPtr::new(std::ptr::null_mut());
+
+    fn bell() -> Option<&'static Bell> {
+        // SAFETY: it is null, or was leaked below.
+        unsafe { BELL.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Starts the thread that listens, unless this process has it. A forked child has not.
+    pub(in crate::cancel) fn prepare() -> Result<(), Failure> {
+        static STARTING: Mutex<()> = Mutex::new(());
+        let here = |bell: &Bell| bell.process == std::process::id();
+        if bell().is_some_and(here) {
+            return Ok(());
+        }
+        let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        if bell().is_some_and(here) {
+            return Ok(());
+        }
+        let (reader, writer) = pipe().map_err(no_resource)?;
+        let process = std::process::id();
+        let made: &'static Bell =
+            Box::leak(Box::new(Bell { process, writer, rung: AtomicBool::new(false) }));
+        std::thread::Builder::new()
+            .name("fencelock-cancel".to_owned())
+            .spawn(move || listen(made, reader))
+            .map_err(no_resource)?;
+        BELL.store(std::ptr::from_ref(made).cast_mut(), Ordering::Release);
+        Ok(())
+    }
+
+    /// Async-signal-safe: atomics and write(2). The pipe never fills, as there is one byte in it at
+    /// the most, so the write neither blocks nor fails, and leaves errno alone.
+    pub(in crate::cancel) fn ring(_: &Cancel) {
+        if let Some(bell) = bell()
+            && !bell.rung.swap(true, Ordering::AcqRel)
+        {
+            let _ = (&bell.writer).write(&[1]);
+        }
+    }
+
+    fn listen(bell: &Bell, mut reader: PipeReader) {
+        let mut byte = [0];
+        loop {
+            match reader.read(&mut byte) {
+                Ok(0) => return,
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(_) => return,
+            }
+            // Before looking: what is asked for from now on rings again.
+            bell.rung.store(false, Ordering::Release);
+            fencelock_cancel::table().each(|cancel| {
+                if cancel.asked.load(Ordering::Acquire) && !cancel.token.is_cancelled() {
+                    cancel.token.cancel();
+                }
+            });
+        }
+    }
+
+    fn no_resource(error: std::io::Error) -> Failure {
+        Error::new(
+            ErrorKind::Unavailable,
+            format!("the operating system gives no pipe or thread for cancelling: {error}"),
+        )
+        .into()
+    }
+}
+
+#[cfg(not(unix))]
+pub(super) fn prepare() -> Result<(), Failure> {
+    Ok(())
+}
+
+#[cfg(not(unix))]
+pub(super) fn ring(cancel: &Cancel) {
+    cancel.token.cancel();
+}

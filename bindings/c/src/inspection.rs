@@ -1,0 +1,238 @@
+//! The state of a lock, for people.
+
+#![allow(non_camel_case_types)]
+
+use std::time::Duration;
+
+use fencelock_support::{HoldInfo, LockInfo, WaiterInfo};
+
+use crate::boundary::{Failure, call, invalid};
+use crate::hold::nanos;
+use crate::kinds::{Kind, fencelock_inspection};
+use crate::sized::{Growing, fill};
+use crate::status::{abandoned, fencelock_abandoned, fencelock_status};
+use crate::text::{Text, fencelock_string};
+
+/// A lock at one moment. What it refers to is valid until the inspection is freed.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct fencelock_lock_info {
+    /// sizeof(fencelock_lock_info); to be set by the caller.
+    pub size: usize,
+    /// The lock's name.
+    pub name: fencelock_string,
+    /// The explicit owner of the holds; data is NULL when they have none.
+    pub owner: fencelock_string,
+    /// The token of the holds, or 0.
+    pub token: u64,
+    /// The highest token reserved so far.
+    pub last_token: u64,
+    /// What the next holder will be told of its predecessor.
+    pub abandoned: fencelock_abandoned,
+    /// How many holds there are: none when the lock is free, several when an explicit owner has
+    /// re-entered.
+    pub hold_count: usize,
+    /// How many wait.
+    pub waiter_count: usize,
+}
+
+/// A hold at one moment.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct fencelock_hold_info {
+    /// sizeof(fencelock_hold_info); to be set by the caller.
+    pub size: usize,
+    /// Its id.
+    pub id: fencelock_string,
+    /// Its client's id.
+    pub client: fencelock_string,
+    /// Its client's label.
+    pub label: fencelock_string,
+    /// What is left of the lease.
+    pub expires_in_ns: i64,
+    /// The lease that this counts from.
+    pub lease_ns: i64,
+    /// It was handed over, and its holder was not heard from yet.
+    pub claim: bool,
+}
+
+/// A waiter at one moment.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct fencelock_waiter_info {
+    /// sizeof(fencelock_waiter_info); to be set by the caller.
+    pub size: usize,
+    /// The id that its hold will have.
+    pub id: fencelock_string,
+    /// Its client's id.
+    pub client: fencelock_string,
+    /// Its client's label.
+    pub label: fencelock_string,
+    /// Its explicit owner; data is NULL when it has none.
+    pub owner: fencelock_string,
+    /// How long ago it was heard from.
+    pub heard_ago_ns: i64,
+    /// Whether it would be passed over now.
+    pub silent: bool,
+}
+
+// SAFETY: they begin with their size, and all zeros are a value of them.
+unsafe impl Growing for fencelock_lock_info {}
+// SAFETY: as above.
+unsafe impl Growing for fencelock_hold_info {}
+// SAFETY: as above.
+unsafe impl Growing for fencelock_waiter_info {}
+
+/// What a handle of an inspection names.
+pub struct Inspection {
+    name: Text,
+    owner: Option<Text>,
+    token: u64,
+    last_token: u64,
+    abandoned: fencelock_abandoned,
+    holds: Vec<Held>,
+    waiters: Vec<Waiting>,
+}
+
+struct Held {
+    id: Text,
+    client: Text,
+    label: Text,
+    expires_in: Duration,
+    lease: Duration,
+    claim: bool,
+}
+
+struct Waiting {
+    id: Text,
+    client: Text,
+    label: Text,
+    owner: Option<Text>,
+    heard_ago: Duration,
+    silent: bool,
+}
+
+impl Inspection {
+    pub(crate) fn new(info: &LockInfo) -> Inspection {
+        Inspection {
+            name: Text::new(info.name.as_str()),
+            owner: info.owner.as_deref().map(Text::new),
+            token: info.token,
+            last_token: info.last_token,
+            abandoned: abandoned(info.abandoned),
+            holds: info.holds.iter().map(Held::new).collect(),
+            waiters: info.waiters.iter().map(Waiting::new).collect(),
+        }
+    }
+}
+
+impl Held {
+    fn new(info: &HoldInfo) -> Held {
+        Held {
+            id: Text::new(&info.hold.to_string()),
+            client: Text::new(&info.client),
+            label: Text::new(&info.label),
+            expires_in: info.expires_in,
+            lease: info.lease,
+            claim: info.claim,
+        }
+    }
+}
+
+impl Waiting {
+    fn new(info: &WaiterInfo) -> Waiting {
+        Waiting {
+            id: Text::new(&info.hold.to_string()),
+            client: Text::new(&info.client),
+            label: Text::new(&info.label),
+            owner: info.owner.as_deref().map(Text::new),
+            heard_ago: info.heard_ago,
+            silent: info.silent,
+        }
+    }
+}
+
+fn borrow(text: &Option<Text>) -> fencelock_string {
+    text.as_ref().map_or(fencelock_string::NONE, Text::borrow)
+}
+
+fn at<T>(list: &[T], index: usize, what: &str) -> Result<usize, Failure> {
+    match list.len() {
+        count if index < count => Ok(index),
+        count => Err(invalid(format!("there is no {what} {index}, but {count}")).into()),
+    }
+}
+
+/// Reads what was found of the lock.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencelock_inspection_lock(
+    inspection: *const fencelock_inspection,
+    info: *mut fencelock_lock_info,
+) -> fencelock_status {
+    call!({
+        let found = fencelock_inspection::get(inspection)?;
+        let full = fencelock_lock_info {
+            size: 0,
+            name: found.name.borrow(),
+            owner: borrow(&found.owner),
+            token: found.token,
+            last_token: found.last_token,
+            abandoned: found.abandoned,
+            hold_count: found.holds.len(),
+            waiter_count: found.waiters.len(),
+        };
+        fill(info, full)?;
+    })
+}
+
+/// Reads one of the holds, counted from 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencelock_inspection_hold(
+    inspection: *const fencelock_inspection,
+    index: usize,
+    info: *mut fencelock_hold_info,
+) -> fencelock_status {
+    call!({
+        let found = fencelock_inspection::get(inspection)?;
+        let hold = &found.holds[at(&found.holds, index, "hold")?];
+        let mut full = fencelock_hold_info::empty();
+        full.id = hold.id.borrow();
+        full.client = hold.client.borrow();
+        full.label = hold.label.borrow();
+        full.expires_in_ns = nanos(hold.expires_in);
+        full.lease_ns = nanos(hold.lease);
+        full.claim = hold.claim;
+        fill(info, full)?;
+    })
+}
+
+/// Reads one of the waiters, counted from 0, first come first.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencelock_inspection_waiter(
+    inspection: *const fencelock_inspection,
+    index: usize,
+    info: *mut fencelock_waiter_info,
+) -> fencelock_status {
+    call!({
+        let found = fencelock_inspection::get(inspection)?;
+        let waiter = &found.waiters[at(&found.waiters, index, "waiter")?];
+        let mut full = fencelock_waiter_info::empty();
+        full.id = waiter.id.borrow();
+        full.client = waiter.client.borrow();
+        full.label = waiter.label.borrow();
+        full.owner = borrow(&waiter.owner);
+        full.heard_ago_ns = nanos(waiter.heard_ago);
+        full.silent = waiter.silent;
+        fill(info, full)?;
+    })
+}
+
+/// Frees an inspection. NULL is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencelock_inspection_free(
+    inspection: *mut fencelock_inspection,
+) -> fencelock_status {
+    call!({
+        fencelock_inspection::free(inspection)?;
+    })
+}

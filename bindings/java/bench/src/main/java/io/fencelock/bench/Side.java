@@ -1,0 +1,145 @@
+package io.fencelock.bench;
+
+import io.fencelock.DistributedLock;
+import io.fencelock.FencelockClient;
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.ScriptOutputType;
+import io.lettuce.core.api.StatefulRedisConnection;
+import io.lettuce.core.api.sync.RedisCommands;
+import java.net.URI;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Function;
+import org.redisson.Redisson;
+import org.redisson.api.RedissonClient;
+import org.redisson.config.Config;
+import redis.clients.jedis.Jedis;
+
+/** A library, connected. A mutex of it is used by one thread, unless it is said to be shared. */
+record Side(Function<String, Mutex> mutexes, Runnable closing) implements AutoCloseable {
+    /** The least that a lock with a fencing token can do: no queue, no re-entry, no renewal. */
+    private static final String LOCK =
+            "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', 30000) then"
+                    + " return redis.call('INCR', KEYS[2]) end return 0";
+
+    private static final String UNLOCK =
+            "if redis.call('GET', KEYS[1]) == ARGV[1] then"
+                    + " return redis.call('DEL', KEYS[1]) end return 0";
+
+    static Side open(String name, String url) {
+        return switch (name) {
+            case "fencelock" -> fencelock(url);
+            case "fencelock-memory" -> fencelock("memory:bench");
+            case "reentrant-fair" -> {
+                Map<String, Lock> locks = new ConcurrentHashMap<>();
+                yield new Side(
+                        key -> of(locks.computeIfAbsent(key, any -> new ReentrantLock(true))),
+                        () -> {});
+            }
+            case "redisson-lock" -> redisson(url, client -> client::getLock);
+            case "redisson-fair" -> redisson(url, client -> client::getFairLock);
+            case "redisson-fenced" -> redisson(url, client -> client::getFencedLock);
+            case "jedis" -> new Side(key -> jedis(url, key), () -> {});
+            case "lettuce" -> lettuce(url);
+            default -> throw new IllegalArgumentException(name);
+        };
+    }
+
+    Mutex mutex(String key) {
+        return mutexes.apply(key);
+    }
+
+    @Override
+    public void close() {
+        closing.run();
+    }
+
+    private static Mutex of(Lock lock) {
+        return new Mutex() {
+            @Override
+            public void lock() {
+                lock.lock();
+            }
+
+            @Override
+            public void unlock() {
+                lock.unlock();
+            }
+        };
+    }
+
+    private static Side fencelock(String url) {
+        FencelockClient client = FencelockClient.connect(url);
+        return new Side(
+                key -> {
+                    DistributedLock lock = client.lock(key);
+                    return of(lock);
+                },
+                client::close);
+    }
+
+    private static Side redisson(
+            String url, Function<RedissonClient, Function<String, ? extends Lock>> kind) {
+        Config config = new Config();
+        config.useSingleServer().setAddress(url);
+        RedissonClient client = Redisson.create(config);
+        Function<String, ? extends Lock> locks = kind.apply(client);
+        return new Side(key -> of(locks.apply("redisson/" + key)), client::shutdown);
+    }
+
+    /** A connection for each thread, as Jedis has it. */
+    private static Mutex jedis(String url, String key) {
+        Jedis jedis = new Jedis(URI.create(url));
+        String lock = jedis.scriptLoad(LOCK);
+        String unlock = jedis.scriptLoad(UNLOCK);
+        List<String> keys = List.of("{jedis/" + key + "}", "{jedis/" + key + "}:token");
+        List<String> owner = List.of(UUID.randomUUID().toString());
+        return new Mutex() {
+            @Override
+            public void lock() {
+                expect(jedis.evalsha(lock, keys, owner));
+            }
+
+            @Override
+            public void unlock() {
+                expect(jedis.evalsha(unlock, keys, owner));
+            }
+        };
+    }
+
+    /** One connection for all threads, as Lettuce has it. */
+    private static Side lettuce(String url) {
+        RedisClient client = RedisClient.create(url);
+        StatefulRedisConnection<String, String> connection = client.connect();
+        RedisCommands<String, String> redis = connection.sync();
+        String lock = redis.scriptLoad(LOCK);
+        String unlock = redis.scriptLoad(UNLOCK);
+        return new Side(
+                key -> {
+                    String[] keys = {"{lettuce/" + key + "}", "{lettuce/" + key + "}:token"};
+                    String owner = UUID.randomUUID().toString();
+                    return new Mutex() {
+                        @Override
+                        public void lock() {
+                            expect(redis.evalsha(lock, ScriptOutputType.INTEGER, keys, owner));
+                        }
+
+                        @Override
+                        public void unlock() {
+                            expect(redis.evalsha(unlock, ScriptOutputType.INTEGER, keys, owner));
+                        }
+                    };
+                },
+                client::shutdown);
+    }
+
+    private static void expect(Object reply) {
+        if (!(reply instanceof Long number) || number == 0) {
+            throw new IllegalStateException("somebody else has the lock: " + reply);
+        }
+    }
+}

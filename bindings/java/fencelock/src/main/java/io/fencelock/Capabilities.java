@@ -1,0 +1,19 @@
+package io.fencelock;
+
+/**
+ * What the client's store can do.
+ *
+ * @param store its name: {@code memory}, {@code sqlite}, {@code redis} and so on
+ * @param processes whether several processes may share it
+ * @param durable whether locks survive the end of every client
+ * @param owners whether an explicit owner re-enters from another client
+ * @param leases whether explicit leases end at the store by themselves
+ * @param abandoned whether {@link Hold#previousAbandoned} is known
+ */
+public record Capabilities(
+        String store,
+        boolean processes,
+        boolean durable,
+        boolean owners,
+        boolean leases,
+        boolean abandoned) {}

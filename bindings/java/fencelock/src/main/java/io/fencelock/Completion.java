@@ -1,0 +1,22 @@
+package io.fencelock;
+
+import org.jspecify.annotations.Nullable;
+
+/** What the native side calls when an asynchronous call has ended. */
+abstract class Completion {
+    /**
+     * Called once, either by the thread that began the call, before that returns, or by the
+     * library's only callback thread: it must not block, nor run anybody's code but ours.
+     *
+     * @param status 0, or the number of an {@link ErrorCode}
+     * @param result the handle that came of it, or 0
+     * @param number the number that came of it
+     * @param message in UTF-8, unless status is 0
+     */
+    abstract void done(int status, long result, long number, byte @Nullable [] message);
+
+    static RuntimeException failure(int status, byte @Nullable [] message) {
+        String text = message == null ? ErrorCode.of(status).label() : Text.decode(message);
+        return FencelockException.of(status, text);
+    }
+}

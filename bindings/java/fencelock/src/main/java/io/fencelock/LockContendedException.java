@@ -1,0 +1,10 @@
+package io.fencelock;
+
+/** Another holder has the lock, or waits for it, and the caller did not want to wait. */
+public final class LockContendedException extends FencelockException {
+    private static final long serialVersionUID = 1L;
+
+    LockContendedException(String message) {
+        super(ErrorCode.CONTENDED, message);
+    }
+}

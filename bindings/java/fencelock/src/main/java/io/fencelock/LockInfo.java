@@ -1,0 +1,117 @@
+package io.fencelock;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A lock as the store sees it, for people.
+ *
+ * @param name the lock
+ * @param owner the explicit owner of the present holds, if they have one
+ * @param token the token of the present holds, or 0
+ * @param lastToken the highest token reserved so far
+ * @param abandoned what the next holder will be told of its predecessor
+ * @param holds the present holds: none when the lock is free, several when an explicit owner
+ *     re-entered
+ * @param waiters who waits, first come first
+ */
+public record LockInfo(
+        String name,
+        @Nullable String owner,
+        long token,
+        long lastToken,
+        Abandoned abandoned,
+        List<HoldInfo> holds,
+        List<WaiterInfo> waiters) {
+
+    /**
+     * A hold.
+     *
+     * @param id its id
+     * @param client the id of its client
+     * @param label the label of its client
+     * @param expiresIn what is left of the lease
+     * @param lease the lease that it counts from
+     * @param claim given by hand-off, and its holder not heard from yet
+     */
+    public record HoldInfo(
+            String id,
+            String client,
+            String label,
+            Duration expiresIn,
+            Duration lease,
+            boolean claim) {}
+
+    /**
+     * A waiter.
+     *
+     * @param id the id of its hold
+     * @param client the id of its client
+     * @param label the label of its client
+     * @param owner its explicit owner, if it has one
+     * @param heardAgo since when nothing was heard of it
+     * @param silent whether that is so long that it is passed over
+     */
+    public record WaiterInfo(
+            String id,
+            String client,
+            String label,
+            @Nullable String owner,
+            Duration heardAgo,
+            boolean silent) {}
+
+    /** Reads a native inspection, and frees it. */
+    static LockInfo take(long handle) {
+        long[] numbers;
+        byte @Nullable [][] texts;
+        try {
+            numbers = Native.inspectionNumbers(handle);
+            texts = Native.inspectionTexts(handle);
+        } finally {
+            Native.freeInspection(handle);
+        }
+        int n = 5;
+        int t = 2;
+        List<HoldInfo> holds = new ArrayList<>();
+        for (long i = 0; i < numbers[3]; i++, n += 3, t += 3) {
+            holds.add(
+                    new HoldInfo(
+                            text(texts[t]),
+                            text(texts[t + 1]),
+                            text(texts[t + 2]),
+                            Duration.ofNanos(numbers[n]),
+                            Duration.ofNanos(numbers[n + 1]),
+                            numbers[n + 2] != 0));
+        }
+        List<WaiterInfo> waiters = new ArrayList<>();
+        for (long i = 0; i < numbers[4]; i++, n += 2, t += 4) {
+            waiters.add(
+                    new WaiterInfo(
+                            text(texts[t]),
+                            text(texts[t + 1]),
+                            text(texts[t + 2]),
+                            optional(texts[t + 3]),
+                            Duration.ofNanos(numbers[n]),
+                            numbers[n + 1] != 0));
+        }
+        return new LockInfo(
+                text(texts[0]),
+                optional(texts[1]),
+                numbers[0],
+                numbers[1],
+                Abandoned.of(numbers[2]),
+                List.copyOf(holds),
+                List.copyOf(waiters));
+    }
+
+    private static String text(byte @Nullable [] bytes) {
+        return Text.decode(Objects.requireNonNull(bytes, "a text of the store"));
+    }
+
+    private static @Nullable String optional(byte @Nullable [] bytes) {
+        return bytes == null ? null : Text.decode(bytes);
+    }
+}

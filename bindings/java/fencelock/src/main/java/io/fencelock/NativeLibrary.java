@@ -1,0 +1,137 @@
+package io.fencelock;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Finds and loads the native library: the file that the property {@value #PATH} names, and no other
+ * if it is set; or the one in the jar for this platform, which is unpacked into a folder of its own;
+ * or the one in {@code java.library.path}.
+ */
+final class NativeLibrary {
+    static final String NAME = "fencelock_java";
+    static final String PATH = "fencelock.library.path";
+    static final String FOLDER = "fencelock.library.tmpdir";
+
+    private static @Nullable String origin;
+    private static @Nullable String failure;
+
+    private NativeLibrary() {}
+
+    /**
+     * Loads the library the first time.
+     *
+     * @throws UnsatisfiedLinkError each time with the reason, when it could not be loaded
+     */
+    static synchronized void require() {
+        if (origin != null) {
+            return;
+        }
+        if (failure == null) {
+            try {
+                load();
+                return;
+            } catch (UnsatisfiedLinkError e) {
+                failure = e.getMessage();
+            }
+        }
+        throw new UnsatisfiedLinkError(failure);
+    }
+
+    @SuppressWarnings("restricted") // declared in the manifest and described in docs/java.md
+    private static void load() {
+        String chosen = System.getProperty(PATH);
+        if (chosen != null) {
+            Path path = Path.of(chosen).toAbsolutePath();
+            try {
+                System.load(path.toString());
+            } catch (UnsatisfiedLinkError e) {
+                throw failed("the property " + PATH + " names " + path + ": " + e.getMessage());
+            }
+            origin = path.toString();
+            return;
+        }
+        Platform platform = Platform.current();
+        List<String> tried = new ArrayList<>();
+        if (loadFromJar(platform, tried)) {
+            return;
+        }
+        try {
+            System.loadLibrary(NAME);
+            origin = "java.library.path";
+        } catch (UnsatisfiedLinkError e) {
+            tried.add("in java.library.path: " + e.getMessage());
+            throw failed(String.join("; ", tried));
+        }
+    }
+
+    /** Where it was found, for people. */
+    static String origin() {
+        return String.valueOf(origin);
+    }
+
+    private static UnsatisfiedLinkError failed(String why) {
+        return new UnsatisfiedLinkError(
+                "the native library of Fencelock cannot be loaded on "
+                        + Platform.current()
+                        + ": "
+                        + why
+                        + ". Use a jar that has this platform, or name the library's file by -D"
+                        + PATH
+                        + "=FILE");
+    }
+
+    @SuppressWarnings("restricted")
+    private static boolean loadFromJar(Platform platform, List<String> tried) {
+        try (InputStream library = NativeLibrary.class.getResourceAsStream(platform.resource())) {
+            if (library == null) {
+                tried.add("the jar has no " + platform.resource());
+                return false;
+            }
+            Path file = unpack(library, platform);
+            try {
+                System.load(file.toString());
+                origin = "the jar, " + platform.resource();
+                return true;
+            } finally {
+                remove(file);
+            }
+        } catch (IOException | UnsatisfiedLinkError e) {
+            tried.add(
+                    "the one in the jar could not be unpacked and loaded, see the property "
+                            + FOLDER
+                            + " for a folder where files may be run: "
+                            + e.getMessage());
+            return false;
+        }
+    }
+
+    /** Each virtual machine and class loader gets a file of its own, which nobody else can write. */
+    private static Path unpack(InputStream library, Platform platform) throws IOException {
+        String parent = System.getProperty(FOLDER);
+        Path folder =
+                parent == null
+                        ? Files.createTempDirectory("fencelock")
+                        : Files.createTempDirectory(Path.of(parent), "fencelock");
+        Path file = folder.resolve(platform.file());
+        Files.copy(library, file);
+        return file;
+    }
+
+    /** A loaded library needs its file no more; Windows alone keeps it until the end. */
+    private static void remove(Path file) {
+        Path folder = file.getParent();
+        try {
+            Files.delete(file);
+            Files.delete(folder);
+        } catch (IOException e) {
+            folder.toFile().deleteOnExit();
+            file.toFile().deleteOnExit();
+        }
+    }
+}

@@ -1,0 +1,189 @@
+/* The native methods of a lock, and of what waits for it. */
+#include "fencelock_java.h"
+
+static jlong native_lock(JNIEnv *env, jclass native, jlong client, jbyteArray name) {
+    bytes text;
+    fencelock_lock *lock = NULL;
+    if (bytes_open(env, &text, name)) {
+        fencelock_error *error = NULL;
+        fencelock_status status =
+            fencelock_client_lock(AS(client, client), text.data, text.length, &lock, &error);
+        thrown(env, native, status, error);
+    }
+    bytes_close(&text);
+    return NUMBER(lock);
+}
+
+static void native_freeLock(JNIEnv *env, jclass native, jlong lock) {
+    (void)env, (void)native;
+    fencelock_lock_free(AS(lock, lock));
+}
+
+static jboolean native_isLocked(JNIEnv *env, jclass native, jlong lock) {
+    bool locked = false;
+    fencelock_error *error = NULL;
+    fencelock_status status = fencelock_lock_is_locked(AS(lock, lock), &locked, &error);
+    thrown(env, native, status, error);
+    return locked;
+}
+
+static void native_isLockedAsync(JNIEnv *env, jclass native, jlong lock, jobject completion) {
+    fencelock_error *error = NULL;
+    jobject target = (*env)->NewGlobalRef(env, completion);
+    fencelock_status status =
+        fencelock_lock_is_locked_async(AS(lock, lock), on_completion, target, &error);
+    if (thrown(env, native, status, error)) (*env)->DeleteGlobalRef(env, target);
+}
+
+/* The owner as an acquire needs it; `owner` stays open for as long as the options are used. */
+static fencelock_acquire_options options_of(jint kind, jlong number, const bytes *owner) {
+    fencelock_acquire_options options = FENCELOCK_ACQUIRE_OPTIONS_INIT;
+    options.owner_kind = (uint32_t)kind;
+    options.owner_number = (uint64_t)number;
+    options.owner = owner->data;
+    options.owner_length = owner->length;
+    return options;
+}
+
+static jlong native_acquire(JNIEnv *env, jclass native, jlong lock, jlong timeout, jlong lease,
+                            jlong max_hold, jint kind, jlong number, jbyteArray owner,
+                            jlong cancel, jint quiet) {
+    bytes text;
+    if (!bytes_open(env, &text, owner)) return 0;
+    fencelock_acquire_options options = options_of(kind, number, &text);
+    options.timeout_ns = timeout;
+    options.lease_ns = lease;
+    options.max_hold_ns = max_hold;
+    options.cancel = AS(cancel, cancel);
+    fencelock_hold *hold = NULL;
+    fencelock_error *error = NULL;
+    fencelock_status status = fencelock_lock_acquire(AS(lock, lock), &options, &hold, &error);
+    bytes_close(&text);
+    if (status > 0 && status < 31 && (quiet & 1 << status) != 0) {
+        fencelock_error_free(error);
+        return -(jlong)status;
+    }
+    thrown(env, native, status, error);
+    return NUMBER(hold);
+}
+
+/* The end of starting what can be cancelled: the operation; or 0 and what came of it at once. */
+static jlong started(JNIEnv *env, jclass native, fencelock_status status, fencelock_error *error,
+                     const fencelock_completion *now, fencelock_operation *operation,
+                     jobject completion, jobject target) {
+    if (thrown(env, native, status, error)) {
+        (*env)->DeleteGlobalRef(env, target);
+        return 0;
+    }
+    if (now->ended) {
+        (*env)->DeleteGlobalRef(env, target);
+        deliver(env, completion, now);
+        return 0;
+    }
+    return NUMBER(operation);
+}
+
+static jlong native_acquireAsync(JNIEnv *env, jclass native, jlong lock, jlong timeout,
+                                 jlong lease, jlong max_hold, jint kind, jlong number,
+                                 jbyteArray owner, jobject completion) {
+    bytes text;
+    if (!bytes_open(env, &text, owner)) return 0;
+    fencelock_acquire_options options = options_of(kind, number, &text);
+    options.timeout_ns = timeout;
+    options.lease_ns = lease;
+    options.max_hold_ns = max_hold;
+    fencelock_completion now = FENCELOCK_COMPLETION_INIT;
+    fencelock_operation *operation = NULL;
+    fencelock_error *error = NULL;
+    jobject target = (*env)->NewGlobalRef(env, completion);
+    fencelock_status status = fencelock_lock_acquire_async(
+        AS(lock, lock), &options, &now, on_completion, target, &operation, &error);
+    bytes_close(&text);
+    return started(env, native, status, error, &now, operation, completion, target);
+}
+
+static jlong native_holdCount(JNIEnv *env, jclass native, jlong lock, jint kind, jlong number,
+                              jbyteArray owner) {
+    bytes text;
+    if (!bytes_open(env, &text, owner)) return 0;
+    fencelock_acquire_options options = options_of(kind, number, &text);
+    uint64_t count = 0;
+    fencelock_status status = fencelock_lock_hold_count(AS(lock, lock), &options, &count);
+    bytes_close(&text);
+    thrown(env, native, status, NULL);
+    return (jlong)count;
+}
+
+static jlong native_attach(JNIEnv *env, jclass native, jlong client, jbyteArray ticket) {
+    bytes text;
+    fencelock_hold *hold = NULL;
+    if (bytes_open(env, &text, ticket)) {
+        fencelock_error *error = NULL;
+        fencelock_status status =
+            fencelock_client_attach(AS(client, client), text.data, text.length, &hold, &error);
+        thrown(env, native, status, error);
+    }
+    bytes_close(&text);
+    return NUMBER(hold);
+}
+
+static jlong native_attachAsync(JNIEnv *env, jclass native, jlong client, jbyteArray ticket,
+                                jobject completion) {
+    bytes text;
+    if (!bytes_open(env, &text, ticket)) return 0;
+    fencelock_completion now = FENCELOCK_COMPLETION_INIT;
+    fencelock_operation *operation = NULL;
+    fencelock_error *error = NULL;
+    jobject target = (*env)->NewGlobalRef(env, completion);
+    fencelock_status status =
+        fencelock_client_attach_async(AS(client, client), text.data, text.length, &now,
+                                      on_completion, target, &operation, &error);
+    bytes_close(&text);
+    return started(env, native, status, error, &now, operation, completion, target);
+}
+
+static jlong native_newCancel(JNIEnv *env, jclass native) {
+    fencelock_cancel *cancel = NULL;
+    fencelock_error *error = NULL;
+    fencelock_status status = fencelock_cancel_new(&cancel, &error);
+    thrown(env, native, status, error);
+    return NUMBER(cancel);
+}
+
+static void native_cancel(JNIEnv *env, jclass native, jlong cancel) {
+    (void)env, (void)native;
+    fencelock_cancel_trigger(AS(cancel, cancel));
+}
+
+static void native_freeCancel(JNIEnv *env, jclass native, jlong cancel) {
+    (void)env, (void)native;
+    fencelock_cancel_free(AS(cancel, cancel));
+}
+
+static void native_cancelOperation(JNIEnv *env, jclass native, jlong operation) {
+    (void)env, (void)native;
+    fencelock_operation_cancel(AS(operation, operation));
+}
+
+static void native_freeOperation(JNIEnv *env, jclass native, jlong operation) {
+    (void)env, (void)native;
+    fencelock_operation_free(AS(operation, operation));
+}
+
+static const JNINativeMethod methods[] = {
+    METHOD(lock, "(J" BYTES ")J"),
+    METHOD(freeLock, "(J)V"),
+    METHOD(isLocked, "(J)Z"),
+    METHOD(isLockedAsync, "(J" COMPLETION ")V"),
+    METHOD(acquire, "(JJJJIJ" BYTES "JI)J"),
+    METHOD(acquireAsync, "(JJJJIJ" BYTES COMPLETION ")J"),
+    METHOD(holdCount, "(JIJ" BYTES ")J"),
+    METHOD(attach, "(J" BYTES ")J"),
+    METHOD(attachAsync, "(J" BYTES COMPLETION ")J"),
+    METHOD(newCancel, "()J"),
+    METHOD(cancel, "(J)V"),
+    METHOD(freeCancel, "(J)V"),
+    METHOD(cancelOperation, "(J)V"),
+    METHOD(freeOperation, "(J)V"),
+};
+const method_table lock_methods = TABLE(methods);

@@ -1,0 +1,116 @@
+package io.fencelock;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Where the native library comes from, and what is said when it does not. */
+@Tag("platform")
+class LoadingTest {
+    private static String check(int status, String... options) throws Exception {
+        List<String> all = new ArrayList<>(List.of(options));
+        // A newer JDK must have nothing to say about native access that was declared.
+        if (Runtime.version().feature() >= 24) {
+            all.add("--enable-native-access=ALL-UNNAMED");
+            all.add("--illegal-native-access=deny");
+        }
+        try (Jvm jvm = Jvm.start(all, Check.class.getName(), "memory:")) {
+            return jvm.end(status);
+        }
+    }
+
+    private static Path library(Path folder) throws Exception {
+        Platform platform = Platform.current();
+        Path file = folder.resolve(platform.file());
+        try (var in = Native.class.getResourceAsStream(platform.resource())) {
+            Files.copy(in, file);
+        }
+        return file;
+    }
+
+    @Test
+    void fromTheJar(@TempDir Path folder) throws Exception {
+        String said = check(0, "-Dfencelock.library.tmpdir=" + folder);
+        assertTrue(said.contains("native library: from the jar"), said);
+        assertTrue(said.contains("store=memory"), said);
+        assertTrue(!said.contains("WARNING"), said);
+        try (var left = Files.list(folder)) {
+            assertEquals(0, left.count(), "the unpacked file is removed");
+        }
+    }
+
+    @Test
+    void fromWhereThePropertySays(@TempDir Path folder) throws Exception {
+        Path file = library(folder);
+        String said = check(0, "-Dfencelock.library.path=" + file);
+        assertTrue(said.contains("native library: from " + file), said);
+    }
+
+    @Test
+    void aPropertyThatIsWrongIsNotPassedOver(@TempDir Path folder) throws Exception {
+        String said = check(1, "-Dfencelock.library.path=" + folder.resolve("nothing"));
+        assertTrue(said.contains("the property fencelock.library.path names"), said);
+        Path broken = Files.writeString(folder.resolve("broken.so"), "no library");
+        said = check(1, "-Dfencelock.library.path=" + broken);
+        assertTrue(said.contains("the property fencelock.library.path names"), said);
+    }
+
+    @Test
+    void fromTheLibraryPathOnAnotherPlatform(@TempDir Path folder) throws Exception {
+        library(folder);
+        String said = check(0, "-Dos.arch=sparc", "-Djava.library.path=" + folder);
+        assertTrue(said.contains("native library: from java.library.path"), said);
+    }
+
+    @Test
+    void nowhereIsAClearErrorEachTime(@TempDir Path folder) throws Exception {
+        String said = check(1, "-Dos.arch=sparc", "-Djava.library.path=" + folder);
+        assertTrue(said.contains("cannot be loaded on linux"), said);
+        assertTrue(said.contains("-sparc"), said);
+        assertTrue(said.contains("-Dfencelock.library.path=FILE"), said);
+        try (Jvm jvm =
+                Jvm.start(
+                        List.of("-Dfencelock.library.path=/nothing"), Twice.class.getName())) {
+            said = jvm.end(0);
+            assertEquals(2, said.lines().filter(line -> line.contains("/nothing")).count(), said);
+        }
+    }
+
+    @Test
+    void fromAModule(@TempDir Path folder) throws Exception {
+        List<String> options =
+                new ArrayList<>(
+                        List.of("--module-path", Jvm.place(FencelockClient.class)));
+        if (Runtime.version().feature() >= 24) {
+            options.add("--enable-native-access=io.fencelock");
+            options.add("--illegal-native-access=deny");
+        }
+        try (Jvm jvm =
+                Jvm.start(options, "--module", "io.fencelock/" + Check.class.getName())) {
+            String said = jvm.end(0);
+            assertTrue(said.contains("native library: from the jar"), said);
+        }
+    }
+
+    /** Tries twice, and says why it fails each time. */
+    static final class Twice {
+        private Twice() {}
+
+        public static void main(String[] args) {
+            for (int i = 0; i < 2; i++) {
+                try {
+                    FencelockClient.connect("memory:");
+                } catch (UnsatisfiedLinkError e) {
+                    System.out.println(e.getMessage());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { paused, sale } from '../src/flash-sale.js';
+import { Ledger } from '../src/ledger.js';
+
+const URLS = (process.env.FENCELOCK_TEST_STORES ?? 'memory:').split(' ').filter(Boolean);
+
+for (const url of URLS) {
+  const scheme = url.slice(0, url.indexOf(':'));
+
+  describe(`flash sale (${scheme})`, () => {
+    test('with a lock, no more is sold than there is', async () => {
+      assert.deepEqual(await sale(url, true), { told: 40, left: 0 });
+    });
+
+    test('a paused holder is refused by its token', async () => {
+      assert.match(await paused(url), /^lost \(ended\): token \d+ is refused: \d+ wrote already$/);
+    });
+  });
+
+  describe(`the shop (${scheme})`, () => {
+    test('fifty customers, twenty coupons; it ends on SIGTERM', async () => {
+      const folder = await mkdtemp(join(tmpdir(), 'shop-'));
+      const path = join(folder, 'stock.json');
+      const program = join(__dirname, '../src/shop.js');
+      const server = spawn(process.execPath, [program, url, '0', path]);
+      try {
+        server.stderr.pipe(process.stderr);
+        const address = await new Promise<string>((resolve, reject) => {
+          server.stdout.once('data', (data) => resolve(`${data}`.trim()));
+          server.once('exit', (code) => reject(new Error(`the shop ended with ${code}`)));
+        });
+        const answers = await Promise.all(
+          Array.from({ length: 50 }, (_, i) => fetch(`${address}/buy/${i}`, { method: 'POST' })),
+        );
+        const count = (status: number) => answers.filter((a) => a.status === status).length;
+        assert.deepEqual([count(200), count(409)], [20, 30]);
+        const { left, sold } = await new Ledger(path).read();
+        assert.deepEqual([left, new Set(sold).size], [0, 20]);
+        const ended = new Promise((resolve) => {
+          server.removeAllListeners('exit').once('exit', (code, signal) => resolve([code, signal]));
+        });
+        server.kill('SIGTERM');
+        assert.deepEqual(await ended, [null, 'SIGTERM']);
+      } finally {
+        server.kill('SIGKILL');
+        await rm(folder, { recursive: true });
+      }
+    });
+  });
+}
+
+test('without a lock, more is sold than there is', async () => {
+  // It would be luck if it were not; the sale is repeated until it happens.
+  for (let i = 0; i < 20; i++) {
+    const { told } = await sale('memory:flash-sale-unlocked', false);
+    if (told > 40) return;
+  }
+  assert.fail('never oversold');
+});

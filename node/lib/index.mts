@@ -1,0 +1,21 @@
+// The classes are the same objects for both kinds of module, so that `instanceof` holds. By name,
+// since `*` would pass on what only CommonJS has.
+
+export type * from './index.js';
+export {
+  CancelledError,
+  ClosedError,
+  ContendedError,
+  connect,
+  FencelockError,
+  Hold,
+  InvalidArgumentError,
+  Lock,
+  LockManager,
+  LostError,
+  MisconfiguredError,
+  NotHeldError,
+  TimedOutError,
+  UnavailableError,
+  UnsupportedError,
+} from './index.js';

@@ -1,0 +1,24 @@
+export { connect } from './connect.js';
+export {
+  CancelledError,
+  ClosedError,
+  ContendedError,
+  type ErrorCode,
+  FencelockError,
+  InvalidArgumentError,
+  type LossReason,
+  LostError,
+  MisconfiguredError,
+  NotHeldError,
+  TimedOutError,
+  UnavailableError,
+  UnsupportedError,
+} from './errors.js';
+export type { Capabilities, HoldDetails, LockDetails, Metrics, WaiterDetails } from './info.js';
+export { Hold, Lock, type LockMode } from './lock.js';
+export { type ListOptions, LockManager } from './manager.js';
+export type { AcquireOptions, ConnectOptions } from './options.js';
+export type { LockOptions } from './request.js';
+export type { CloseOptions, Unhook } from './signals.js';
+export type { LockInfo, LockManagerSnapshot } from './snapshot.js';
+export type { Abandoned } from './state.js';

@@ -1,0 +1,91 @@
+import type { LossReason } from './errors.js';
+import type { Abandoned } from './state.js';
+
+/** All that a store knows of a lock, for people. Spans are milliseconds. */
+export interface LockDetails {
+  name: string;
+  /** The explicit owner of the present holds. */
+  owner?: string;
+  /** The present holds; several when an explicit owner re-entered. */
+  holds: HoldDetails[];
+  /** The token of the present holds, or 0. */
+  token: bigint;
+  /** The highest token reserved so far. */
+  lastToken: bigint;
+  /** What the next holder will be told of its predecessor. */
+  abandoned: Abandoned;
+  /** Who waits, first come first; one entry for all waiters of a client. */
+  waiters: WaiterDetails[];
+}
+
+/** A hold, for people. */
+export interface HoldDetails {
+  id: string;
+  clientId: string;
+  /** The client's label. */
+  label: string;
+  /** What is left of the lease. */
+  expiresIn: number;
+  /** The lease that counts. */
+  lease: number;
+  /** Handed over, and its holder not heard from yet. */
+  claim: boolean;
+}
+
+/** A waiter, for people. */
+export interface WaiterDetails {
+  id: string;
+  clientId: string;
+  /** The client's label. */
+  label: string;
+  /** The explicit owner, if it has one. */
+  owner?: string;
+  /** How long ago it was heard from. */
+  heardAgo: number;
+  /** Whether it would be passed over now. */
+  silent: boolean;
+}
+
+/** What a client has counted since it was made. */
+export interface Metrics {
+  /** Holds granted. */
+  grants: number;
+  /** Of these, re-entries. */
+  reentries: number;
+  /** Of these, passed on within the client without asking the store. */
+  local: number;
+  /** Holds that ended before their release. */
+  losses: number;
+  /** The same, by reason. */
+  lossesBy: Record<LossReason, number>;
+  /** Renewals, each of each hold counted. */
+  renewals: number;
+  /** Renewals that failed and were tried again. */
+  renewalFailures: number;
+  /** Times the store said that it may not publish to this client. */
+  publishFailures: number;
+  /** Grants that arrived when their wait was over, and were given back. */
+  strayGrants: number;
+  /** Connections lost. */
+  reconnects: number;
+  /** Acquires that wait now. */
+  waiting: number;
+  /** All of it, with histograms, in Prometheus' text format. */
+  prometheus: string;
+}
+
+/** What a store can and cannot do. */
+export interface Capabilities {
+  /** `memory`, `sqlite`, `redis`, … */
+  store: string;
+  /** Several processes may share it. */
+  processes: boolean;
+  /** Locks survive the end of every client. */
+  durable: boolean;
+  /** Explicit owners re-enter from another client. */
+  owners: boolean;
+  /** Explicit leases end at the store by themselves. */
+  leases: boolean;
+  /** `previousAbandoned` is known. */
+  abandoned: boolean;
+}

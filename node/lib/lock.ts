@@ -1,0 +1,186 @@
+import type { LossReason } from './errors.js';
+import { milliseconds } from './options.js';
+import type { Abandoned, HoldState } from './state.js';
+
+/** How a lock is held. */
+export type LockMode = 'exclusive' | 'shared';
+
+/** What the constructor of a lock is given; only this file can make one. */
+interface Made {
+  readonly state: HoldState;
+}
+const made = new WeakSet<Made>();
+
+function make(state: HoldState): Made {
+  const ticket = { state };
+  made.add(ticket);
+  return ticket;
+}
+
+/**
+ * A held lock, as the callback of `request` gets it. It is released when the callback's promise
+ * settles.
+ */
+export class Lock {
+  readonly #state: HoldState;
+
+  protected constructor(from: object) {
+    // TypeScript's `protected` does not hold in JavaScript.
+    if (!made.has(from as Made)) {
+      throw new TypeError('Illegal constructor: a lock comes from request or acquire');
+    }
+    this.#state = (from as Made).state;
+  }
+
+  /** @internal */
+  static wrap(state: HoldState): Lock {
+    return new Lock(make(state));
+  }
+
+  /** The lock's name. */
+  get name(): string {
+    return this.#state.name;
+  }
+
+  /** How it is held. */
+  get mode(): LockMode {
+    return 'exclusive';
+  }
+
+  /**
+   * The fencing token: greater than that of every earlier hold of this lock. Send it along with
+   * every write, and let the resource refuse one below the highest that it has seen.
+   */
+  get token(): bigint {
+    return this.#state.token;
+  }
+
+  /** Aborted when the hold is lost, with a `LostError` as its reason. Not by a release. */
+  get signal(): AbortSignal {
+    return this.#state.signal;
+  }
+
+  /**
+   * Resolves with the reason when the hold is lost; never rejects. Stays pending when the hold is
+   * released first.
+   */
+  get lost(): Promise<LossReason> {
+    return this.#state.lostPromise;
+  }
+
+  /** Resolves when another client waits for this lock; never rejects. */
+  get wanted(): Promise<void> {
+    return this.#state.wantedPromise;
+  }
+
+  /** Whether another client waits for this lock, as far as is known. */
+  get isWanted(): boolean {
+    return this.#state.isWanted;
+  }
+
+  /** Whether the hold can be trusted at this moment. Asks the clock, not the store. */
+  get isValid(): boolean {
+    return this.#state.remaining > 0;
+  }
+
+  /** How many milliseconds the hold can be trusted if it is not renewed; 0 when it has ended. */
+  get remaining(): number {
+    return this.#state.remaining;
+  }
+
+  /** Whether the owner had the lock already, in this client, when this hold was granted. */
+  get isReentry(): boolean {
+    return this.#state.isReentry;
+  }
+
+  /** Whether the previous holder was lost: then what the lock protects may be half done. */
+  get previousAbandoned(): Abandoned {
+    return this.#state.previousAbandoned;
+  }
+
+  /**
+   * The token, if the hold can be trusted at this moment. Throws a `LostError` when it has ended.
+   * It may end between this check and a write: send the token with the write.
+   */
+  check(): bigint {
+    return this.#state.check();
+  }
+
+  /**
+   * Sets the lease to so many milliseconds from now; never shortens it. A hold without an explicit
+   * lease goes on being renewed. Rejects with `LostError`, `NotHeldError` after the release,
+   * `InvalidArgumentError` for a lease outside 100 ms to 7 days, `UnavailableError`.
+   */
+  async extend(lease: number): Promise<void> {
+    await this.#state.extend(milliseconds('lease', lease));
+  }
+
+  /**
+   * A short text with which another process goes on with this hold: `locks.attach(ticket)`. Only
+   * for a hold of an explicit owner; otherwise throws an `InvalidArgumentError`.
+   */
+  ticket(): string {
+    return this.#state.ticket();
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'Lock';
+  }
+}
+
+/** Guards that were dropped: the last resort. */
+const dropped = new FinalizationRegistry<HoldState>((state) => {
+  if (state.isReleased) return;
+  const { isLive, name } = state;
+  state.discard();
+  if (!isLive) return;
+  process.emitWarning(
+    `a hold of the lock ${JSON.stringify(name)} was garbage collected without being released, and ` +
+      'is released now: use `await using`, or call release() in a finally block',
+    { type: 'FencelockWarning', code: 'FENCELOCK_DROPPED' },
+  );
+});
+
+/**
+ * A held lock, from `acquire` or `attach`. It is renewed until it is released:
+ *
+ * ```ts
+ * await using hold = await locks.acquire('stock/coupon-7');
+ * ```
+ *
+ * releases it at the end of the block. One that is garbage collected without having been released
+ * is released then, with a process warning: do not rely on it.
+ */
+export class Hold extends Lock {
+  readonly #state: HoldState;
+
+  protected constructor(from: object) {
+    super(from);
+    this.#state = (from as Made).state;
+    dropped.register(this, this.#state, this.#state);
+  }
+
+  /** @internal */
+  static override wrap(state: HoldState): Hold {
+    return new Hold(make(state));
+  }
+
+  /**
+   * Releases the lock; resolves when the store, or the next holder in this client, has it. Rejects
+   * with `LostError` when the hold had ended before, `NotHeldError` when it was released already,
+   * `UnavailableError` when the store did not answer in time (the release goes on by itself).
+   */
+  async release(): Promise<void> {
+    dropped.unregister(this.#state);
+    await this.#state.release();
+  }
+
+  /** Releases the lock if that has not been done; so `await using` can be used. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#state.isReleased) await this.release();
+  }
+
+  override get [Symbol.toStringTag](): string {
+    return 'Hold';
+  }
+}

@@ -1,0 +1,359 @@
+import type { NativeClient, Outcome } from '../native/index.js';
+import { onAbort } from './aborts.js';
+import { ContendedError } from './errors.js';
+import type { Capabilities, LockDetails, Metrics } from './info.js';
+import { Hold, Lock } from './lock.js';
+import { failure, loop } from './loop.js';
+import { type AcquireOptions, milliseconds, patience, text } from './options.js';
+import { type Ask, convert, type LockOptions, refuse, signal } from './request.js';
+import { type CloseOptions, closeOn, type Unhook } from './signals.js';
+import { type LockManagerSnapshot, snapshot } from './snapshot.js';
+import { HoldState, isLost } from './state.js';
+import { Tally } from './tally.js';
+
+/** Native clients that are about to be wrapped. */
+const made = new WeakSet<NativeClient>();
+
+/** How many locks `list` and `query` look at unless told otherwise. */
+const LIMIT = 1000;
+
+/** Which locks `list` and `query` look at. */
+export interface ListOptions {
+  /** Only names that begin so. */
+  prefix?: string | undefined;
+  /** At most so many locks; 1000 unless said. */
+  limit?: number | undefined;
+}
+
+/**
+ * A client of a store, from `connect`. `request` and `query` are those of the Web Locks standard;
+ * the rest is our own.
+ *
+ * An idle client does not keep the process alive; a live hold and a wait do.
+ */
+export class LockManager {
+  readonly #native: NativeClient;
+  readonly #held = new Tally();
+  readonly #pending = new Tally();
+
+  private constructor(native: NativeClient) {
+    // TypeScript's `private` does not hold in JavaScript.
+    if (!made.delete(native)) throw new TypeError('Illegal constructor: use connect(url)');
+    this.#native = native;
+  }
+
+  /** @internal */
+  static wrap(native: NativeClient): LockManager {
+    made.add(native);
+    return new LockManager(native);
+  }
+
+  /** The id under which the store, `query` and `fencelock show` know this client. */
+  get clientId(): string {
+    return this.#native.id;
+  }
+
+  /** Whether the client is closed. */
+  get closed(): boolean {
+    return this.#native.isClosed;
+  }
+
+  /**
+   * Acquires the lock, calls `callback` with it, and releases it when the promise that `callback`
+   * gives settles. The promise of this call then settles the same way.
+   *
+   * As in the Web Locks standard, a request never re-enters: a nested request of the same name
+   * waits for the outer one, for ever. What the standard does not have: when the lock is lost
+   * meanwhile, the promise rejects with a `LostError`, and `lock.signal` is aborted.
+   */
+  request<T>(name: string, callback: (lock: Lock) => T): Promise<Awaited<T>>;
+  request<T>(
+    name: string,
+    options: LockOptions & { ifAvailable: true },
+    callback: (lock: Lock | null) => T,
+  ): Promise<Awaited<T>>;
+  request<T>(
+    name: string,
+    options: LockOptions & { ifAvailable?: false | undefined },
+    callback: (lock: Lock) => T,
+  ): Promise<Awaited<T>>;
+  request<T>(
+    name: string,
+    options: LockOptions,
+    callback: (lock: Lock | null) => T,
+  ): Promise<Awaited<T>>;
+  // Two parameters, because the standard's function says that it has two.
+  async request(_name: string, _callback: unknown): Promise<unknown> {
+    // Refuses a `this` that is none of ours, before all else.
+    this.#native;
+    // biome-ignore lint/complexity/noArguments: how many were given is part of the standard
+    const { name, ask, callback } = convert(arguments);
+    refuse(name, ask);
+    const state = await this.#acquire(text('name', name), ask, ask.ifAvailable);
+    if (state === null) return await callback(null);
+    if (ask.signal?.aborted) {
+      state.discard();
+      throw ask.signal.reason;
+    }
+    return await during(state, callback);
+  }
+
+  /**
+   * What is held and who waits, in the standard's form. Each lock is asked for by itself, so
+   * this is no picture of one moment, and it costs a round trip for each lock.
+   */
+  async query(options: ListOptions = {}): Promise<LockManagerSnapshot> {
+    const own = { clientId: this.clientId, held: this.#held, pending: this.#pending };
+    const listed = await this.list(options);
+    const prefix = options.prefix ?? '';
+    const mine = [...this.#held.keys(), ...this.#pending.keys()];
+    const names = new Set([...listed, ...mine.filter((name) => name.startsWith(prefix))]);
+    const infos = await Promise.all(
+      [...names].map((name) => loop().ask((call) => this.#native.inspect(call, name))),
+    );
+    const whole: LockManagerSnapshot = { held: [], pending: [] };
+    for (const [index, name] of [...names].entries()) {
+      const { held, pending } = snapshot(name, infos[index]?.lock, own);
+      whole.held.push(...held);
+      whole.pending.push(...pending);
+    }
+    return whole;
+  }
+
+  /**
+   * Acquires the lock and gives a guard; release it, best with `await using`. Clients are served
+   * first come, first served. An outage of the store is waited out.
+   *
+   * With `ifAvailable` it does not wait, and gives null when the lock is not free.
+   *
+   * Rejects with the signal's reason when that is aborted, `TimedOutError` or `ContendedError` when
+   * `wait` has passed, `UnavailableError` when the store could not be asked within it,
+   * `MisconfiguredError`, `InvalidArgumentError`, `ClosedError`.
+   */
+  acquire(name: string, options: AcquireOptions & { ifAvailable: true }): Promise<Hold | null>;
+  acquire(name: string, options?: AcquireOptions & { ifAvailable?: false }): Promise<Hold>;
+  async acquire(
+    name: string,
+    options: AcquireOptions & { ifAvailable?: boolean } = {},
+  ): Promise<Hold | null> {
+    if (options === null || typeof options !== 'object') {
+      throw new TypeError('the options of acquire must be an object');
+    }
+    const { lease, maxHold, owner } = options;
+    const ask = {
+      lease: lease === undefined ? undefined : milliseconds('lease', lease),
+      maxHold: maxHold === undefined ? undefined : milliseconds('maxHold', maxHold),
+      owner: owner === undefined ? undefined : text('owner', owner),
+      signal: signal(options.signal),
+      wait: patience(options.wait),
+    };
+    if (ask.signal?.aborted) throw ask.signal.reason;
+    const state = await this.#acquire(text('name', name), ask, options.ifAvailable === true);
+    return state && Hold.wrap(state);
+  }
+
+  /**
+   * Goes on with a hold of an explicit owner elsewhere, under the same token. The hold is this
+   * client's own, with its own lease; the lock is free when all of the owner's holds are released.
+   *
+   * Rejects with `NotHeldError` when the owner's hold is over, `InvalidArgumentError` for a ticket
+   * that cannot be read.
+   */
+  async attach(ticket: string, options: { signal?: AbortSignal | undefined } = {}): Promise<Hold> {
+    const shown = text('ticket', ticket);
+    const stop = signal(options.signal);
+    if (stop?.aborted) throw stop.reason;
+    // Only the native half can read the lock's name from the ticket.
+    const state = await this.#wait(undefined, stop, (call) => this.#native.attach(call, shown));
+    return Hold.wrap(state);
+  }
+
+  /** All that the store knows of a lock; null when it knows nothing. */
+  async inspect(name: string): Promise<LockDetails | null> {
+    const shown = text('name', name);
+    const { lock } = await loop().ask((call) => this.#native.inspect(call, shown));
+    return (lock as LockDetails | undefined) ?? null;
+  }
+
+  /** The names of locks that the store knows; one that was used lately may be free. */
+  async list(options: ListOptions = {}): Promise<string[]> {
+    const prefix = text('prefix', options.prefix ?? '');
+    const limit = options.limit ?? LIMIT;
+    if (!Number.isInteger(limit) || limit < 1 || limit > 0xffff_ffff) {
+      throw new TypeError('limit must be a whole number from 1 on');
+    }
+    const { names } = await loop().ask((call) => this.#native.list(call, prefix, limit));
+    return names ?? [];
+  }
+
+  /** Whether anybody holds the lock. For display, never for a decision. */
+  async isLocked(name: string): Promise<boolean> {
+    const shown = text('name', name);
+    const { flag } = await loop().ask((call) => this.#native.isLocked(call, shown));
+    return flag ?? false;
+  }
+
+  /**
+   * Ends every hold on a lock, whoever has it; gives how many there were. The holders are told, but
+   * one that does not listen goes on: only fencing keeps its writes out.
+   */
+  async breakLock(name: string): Promise<number> {
+    const shown = text('name', name);
+    const { number } = await loop().ask((call) => this.#native.breakLock(call, shown));
+    return number ?? 0;
+  }
+
+  /** Asks the store for its time. */
+  async ping(): Promise<Date> {
+    const { number } = await loop().ask((call) => this.#native.ping(call));
+    return new Date(number ?? 0);
+  }
+
+  /** What the client has counted. */
+  metrics(): Metrics {
+    const { lossesBy, ...counts } = this.#native.metrics();
+    const byReason = Object.fromEntries(lossesBy.map(({ reason, count }) => [reason, count]));
+    return { ...counts, lossesBy: byReason } as Metrics;
+  }
+
+  /** What the store can and cannot do. */
+  get capabilities(): Capabilities {
+    return this.#native.capabilities();
+  }
+
+  /**
+   * Closes the client: rejects what waits with `ClosedError`, tells every hold that it is lost and
+   * releases it. Resolves when the store has confirmed that, at the latest after the request
+   * timeout. With `drain`, first waits so many milliseconds for the holds to be released, and takes
+   * no new acquires meanwhile.
+   *
+   * Gives whether nothing was held or waiting any more when it closed.
+   */
+  async close(options: CloseOptions = {}): Promise<boolean> {
+    if (options.drain === undefined) {
+      const idle = this.#native.busy === 0;
+      await loop().ask((call) => this.#native.close(call));
+      return idle;
+    }
+    const limit = milliseconds('drain', options.drain);
+    const { flag } = await loop().ask((call) => this.#native.drain(call, limit));
+    return flag ?? false;
+  }
+
+  /**
+   * Closes the client when the process is told to end, and then lets the signal end it: if nobody
+   * else listens to the signal, the process ends by it. Gives a function that calls this off.
+   * For the main thread: workers get no signals.
+   */
+  closeOn(name: NodeJS.Signals = 'SIGTERM', options: CloseOptions = {}): Unhook {
+    return closeOn(name, () => this.close(options));
+  }
+
+  /** Closes the client. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'LockManager';
+  }
+
+  /** Null when it is not to wait and the lock is not free. */
+  async #acquire(
+    name: string,
+    ask: Pick<Ask, 'lease' | 'maxHold' | 'owner' | 'signal' | 'wait'>,
+    ifAvailable: boolean,
+  ): Promise<HoldState | null> {
+    const native: Parameters<NativeClient['acquire']>[2] = {};
+    if (ask.owner !== undefined) native.owner = ask.owner;
+    if (ask.lease !== undefined) native.lease = ask.lease;
+    if (ask.maxHold !== undefined) native.maxHold = ask.maxHold;
+    const wait = ifAvailable ? 0 : ask.wait;
+    if (wait !== undefined) native.wait = wait;
+    try {
+      return await this.#wait(name, ask.signal, (call) => this.#native.acquire(call, name, native));
+    } catch (error) {
+      if (ifAvailable && error instanceof ContendedError) return null;
+      throw error;
+    }
+  }
+
+  /** Waits for a hold. After an abort nothing is held, however late it came. */
+  #wait(
+    wanted: string | undefined,
+    signal: AbortSignal | undefined,
+    begin: (call: number) => Outcome | null,
+  ): Promise<HoldState> {
+    return new Promise((resolve, reject) => {
+      let aborted = false;
+      let call = 0;
+      // Before it begins, so that the outcome finds all in place.
+      if (wanted !== undefined) this.#pending.add(wanted);
+      const unhook =
+        signal &&
+        onAbort(signal, () => {
+          aborted = true;
+          leave();
+          reject(signal.reason);
+          this.#native.cancel(call);
+        });
+      let waits = true;
+      const leave = () => {
+        if (!waits) return;
+        waits = false;
+        if (wanted !== undefined) this.#pending.remove(wanted);
+        unhook?.();
+      };
+      const settle = (outcome: Outcome) => {
+        leave();
+        const error = failure(outcome);
+        if (error) {
+          reject(error);
+        } else if (aborted) {
+          this.#native.discard(outcome.call);
+        } else {
+          const name = wanted ?? outcome.text ?? '';
+          this.#held.add(name);
+          resolve(new HoldState(this.#native, name, outcome, () => this.#held.remove(name)));
+        }
+      };
+      try {
+        call = loop().run(begin, settle);
+      } catch (error) {
+        leave();
+        reject(error);
+      }
+    });
+  }
+}
+
+/** Calls back with the lock, and releases it when that is over. */
+function during(state: HoldState, callback: (lock: unknown) => unknown): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    // As the standard has it for a lock that was stolen. What settles later changes nothing.
+    state.onLost(reject);
+    const waiting = new Promise((settle) => settle(callback(Lock.wrap(state))));
+    const release = async () => {
+      try {
+        await state.release();
+      } catch (error) {
+        // The store did not answer in time: the hold was valid until now, and its release goes on.
+        if (isLost(error)) throw error;
+      }
+    };
+    waiting.then(
+      async (value) => {
+        try {
+          await release();
+          resolve(value);
+        } catch (error) {
+          reject(error);
+        }
+      },
+      async (error) => {
+        await release().catch(() => {});
+        reject(error);
+      },
+    );
+  });
+}

@@ -1,0 +1,120 @@
+// Packs what would be published into pack/, and checks it: the contents, and that both kinds of
+// module find their code and types (attw, publint).
+//
+// The package of this platform is made from the library that scripts/build left in native/; those
+// of the other platforms from native/fencelock.PLATFORM.node, where it is there.
+import { execFileSync } from 'node:child_process';
+import { copyFile, cp, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseTriple, readNapiConfig } from '@napi-rs/cli';
+import { platform as here } from './platform.mjs';
+
+const OUT = 'pack';
+const manifest = JSON.parse(await readFile('package.json', 'utf8'));
+const { binaryName, targets } = await readNapiConfig('package.json');
+const licences = ['LICENSE-APACHE', 'LICENSE-MIT'];
+await rm(OUT, { recursive: true, force: true });
+
+/** Runs npm or a tool of ours; gives what it printed. */
+function run(program, ...args) {
+  const env = { ...process.env, npm_config_loglevel: 'error', NO_COLOR: '1' };
+  return execFileSync(program, args, {
+    encoding: 'utf8',
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+}
+
+/** Packs a folder; checks that it has these files and no others. */
+function pack(folder, wanted) {
+  const [packed] = JSON.parse(
+    run('npm', 'pack', '--json', '--pack-destination', OUT, `./${folder}`),
+  );
+  const found = packed.files.map(({ path }) => path).sort();
+  const missing = wanted.filter((path) => !found.includes(path));
+  const surplus = found.filter((path) => !wanted.includes(path));
+  if (missing.length || surplus.length) {
+    throw new Error(`${packed.filename}: missing [${missing}], surplus [${surplus}]`);
+  }
+  console.log(`${packed.filename}: ${found.length} files, ${packed.size} bytes`);
+  return join(OUT, packed.filename);
+}
+
+// A package for each platform, which npm installs where its `os`, `cpu` and `libc` fit.
+const optionalDependencies = {};
+for (const target of targets) {
+  const { platformArchABI: platform, platform: os, arch: cpu, abi } = parseTriple(target.triple);
+  const name = `${manifest.name}-${platform}`;
+  optionalDependencies[name] = manifest.version;
+  const library = `${binaryName}.${platform}.node`;
+  if (!(await stat(join('native', library)).catch(() => undefined))) continue;
+  const folder = join(OUT, 'stage', platform);
+  await mkdir(folder, { recursive: true });
+  await copyFile(join('native', library), join(folder, library));
+  // Debug information is for whoever builds it. Another platform's is left as it was given.
+  if (platform === here()) run('strip', '--strip-unneeded', join(folder, library));
+  const { license, repository, engines } = manifest;
+  const libc = { gnu: ['glibc'], musl: ['musl'] }[abi];
+  await writeFile(
+    join(folder, 'package.json'),
+    JSON.stringify(
+      {
+        name,
+        version: manifest.version,
+        description: `The native library of ${manifest.name} for ${platform}`,
+        license,
+        repository,
+        engines,
+        os: [os],
+        cpu: [cpu],
+        ...(libc && { libc }),
+        main: library,
+        files: [library, ...licences],
+      },
+      null,
+      2,
+    ),
+  );
+  await writeFile(
+    join(folder, 'README.md'),
+    `The native library of ${manifest.name} for ${platform}.\n`,
+  );
+  for (const licence of licences) await copyFile(join('..', licence), join(folder, licence));
+  pack(folder, ['package.json', 'README.md', ...licences, library]);
+}
+
+const folder = join(OUT, 'stage', 'main');
+await mkdir(join(folder, 'native'), { recursive: true });
+await cp('dist', join(folder, 'dist'), { recursive: true });
+for (const file of ['README.md', 'native/index.js', 'native/index.d.ts']) {
+  await copyFile(file, join(folder, file));
+}
+for (const licence of licences) await copyFile(join('..', licence), join(folder, licence));
+const { devDependencies: _, scripts: __, ...published } = manifest;
+await writeFile(
+  join(folder, 'package.json'),
+  JSON.stringify({ ...published, optionalDependencies }, null, 2),
+);
+const modules = (await readdir('lib')).flatMap((name) => {
+  const [stem, kind] = [
+    name.slice(0, name.lastIndexOf('.')),
+    name.slice(name.lastIndexOf('.') + 1),
+  ];
+  const [js, types] = kind === 'mts' ? ['mjs', 'd.mts'] : ['js', 'd.ts'];
+  return [`dist/${stem}.${js}`, `dist/${stem}.${types}`];
+});
+const tarball = pack(folder, [
+  'package.json',
+  'README.md',
+  'native/index.js',
+  'native/index.d.ts',
+  ...licences,
+  ...modules,
+]);
+
+// Node resolves by `exports` alone; node10 finds the same files by `main` and `types`.
+console.log(
+  run('node_modules/.bin/attw', tarball, '--profile', 'strict', '--no-emoji', '--format', 'ascii'),
+);
+console.log(run('node_modules/.bin/publint', 'run', tarball, '--strict'));
+await rm(join(OUT, 'stage'), { recursive: true });

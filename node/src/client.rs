@@ -1,0 +1,280 @@
+//! A client, as the TypeScript layer calls it.
+
+use std::sync::Arc;
+
+use fencelock_support::{Error, ErrorKind, Hold, Operation, Owner, OwnerId, Result};
+use napi_derive::napi;
+
+use crate::info::milliseconds;
+use crate::metrics::Metrics;
+use crate::options::{Ask, duration, patience};
+use crate::outcome::{Outcome, loss};
+use crate::session::{Held, Session};
+use crate::slot::Slot;
+
+/// A client of a store. A call gives its outcome when it ends at once, otherwise null, and the
+/// outcome comes through the environment.
+#[napi]
+pub struct NativeClient {
+    session: Arc<Session>,
+}
+
+impl NativeClient {
+    pub(crate) fn new(session: Arc<Session>) -> NativeClient {
+        NativeClient { session }
+    }
+
+    /// Starts a call; `fill` puts its result into the outcome.
+    fn call<T: Send + 'static>(
+        &self,
+        call: i64,
+        fill: impl FnOnce(T, &mut Outcome) + Send + 'static,
+        start: impl FnOnce(Box<dyn FnOnce(Result<T>) + Send>) -> Result<Operation>,
+    ) -> Option<Outcome> {
+        let slot = Slot::new(&self.session.inbox);
+        let way = slot.clone();
+        let begun = start(Box::new(move |result| way.end(Outcome::with(call, result, fill))));
+        match begun {
+            Ok(_) => slot.started(),
+            Err(error) => Some(Outcome::failed(call, &error)),
+        }
+    }
+
+    fn ended(&self, hold: i64) -> Result<Hold> {
+        self.session.hold(hold).ok_or_else(not_held)
+    }
+}
+
+fn not_held() -> Error {
+    Error::new(ErrorKind::NotHeld, "this hold was released already: acquire the lock again")
+}
+
+#[napi]
+impl NativeClient {
+    /// Acquires a lock; its hold has the number of this call.
+    #[napi]
+    pub fn acquire(&self, call: i64, name: String, ask: Ask) -> Option<Outcome> {
+        let lock = self.session.client.lock(&name).and_then(|mut lock| {
+            lock = lock.owner(match ask.owner {
+                Some(owner) => Owner::Explicit(OwnerId::new(owner)?),
+                None => Owner::Fresh,
+            });
+            if let Some(lease) = ask.lease {
+                lock = lock.lease(duration(lease)?);
+            }
+            if let Some(ceiling) = ask.max_hold {
+                lock = lock.max_hold(duration(ceiling)?);
+            }
+            Ok((lock, patience(ask.wait)?))
+        });
+        match lock {
+            Ok((lock, wait)) => {
+                self.session.wait(call, false, |done| lock.acquire_async(wait, done))
+            }
+            Err(error) => Some(Outcome::failed(call, &error)),
+        }
+    }
+
+    /// Goes on with a hold elsewhere; its hold has the number of this call.
+    #[napi]
+    pub fn attach(&self, call: i64, ticket: String) -> Option<Outcome> {
+        self.session.wait(call, true, |done| self.session.client.attach_async(ticket, done))
+    }
+
+    /// Gives up the wait of an acquire or attach. Its outcome comes all the same: `cancelled`, or a
+    /// hold when it was too late.
+    #[napi]
+    pub fn cancel(&self, wait: i64) {
+        self.session.cancel(wait);
+    }
+
+    /// Releases a hold. When it was lost before, the outcome says why.
+    #[napi]
+    pub fn release(&self, call: i64, hold: i64) -> Option<Outcome> {
+        let Some(Held { hold, reason }) = self.session.take(hold) else {
+            return Some(Outcome::failed(call, &not_held()));
+        };
+        let slot = Slot::new(&self.session.inbox);
+        let way = slot.clone();
+        hold.release_async(move |released| {
+            let mut outcome = Outcome::with(call, released, |(), _| ());
+            if outcome.code == ErrorKind::Lost.code().into() {
+                outcome.reason = reason.get().map(|reason| loss(*reason).to_owned());
+            }
+            way.end(outcome);
+        });
+        slot.started()
+    }
+
+    /// Releases a hold in the background.
+    #[napi]
+    pub fn discard(&self, hold: i64) {
+        drop(self.session.take(hold));
+    }
+
+    /// Sets a hold's lease to so many milliseconds from now.
+    #[napi]
+    pub fn extend(&self, call: i64, hold: i64, lease: f64) -> Option<Outcome> {
+        self.call(
+            call,
+            |(), _| (),
+            |done| Ok(self.ended(hold)?.extend_async(duration(lease)?, done)),
+        )
+    }
+
+    /// How many milliseconds a hold can be trusted from now on.
+    #[napi]
+    pub fn remaining(&self, hold: i64) -> f64 {
+        self.session.hold(hold).map_or(0.0, |hold| milliseconds(hold.remaining()))
+    }
+
+    /// Whether another client waits for a hold's lock.
+    #[napi]
+    pub fn is_wanted(&self, hold: i64) -> bool {
+        self.session.hold(hold).is_some_and(|hold| hold.is_wanted())
+    }
+
+    /// Asks to be told when another client waits for a hold's lock.
+    #[napi]
+    pub fn watch(&self, hold: i64) {
+        if let Some(held) = self.session.hold(hold) {
+            let inbox = self.session.inbox.clone();
+            held.on_wanted(move || inbox.push(Outcome::wanted(hold)));
+        }
+    }
+
+    /// The ticket of a hold, in the outcome's `text`.
+    #[napi]
+    pub fn ticket(&self, hold: i64) -> Outcome {
+        let ticket = self.ended(hold).and_then(|hold| hold.ticket());
+        Outcome::with(hold, ticket, |ticket, outcome| outcome.text = Some(ticket))
+    }
+
+    /// What the store knows of a lock, in the outcome's `lock`.
+    #[napi]
+    pub fn inspect(&self, call: i64, name: String) -> Option<Outcome> {
+        self.call(
+            call,
+            |info: Option<fencelock_support::LockInfo>, outcome| {
+                outcome.lock = info.map(Into::into);
+            },
+            |done| Ok(self.session.client.inspect_async(name, done)),
+        )
+    }
+
+    /// Whether anybody holds a lock, in the outcome's `flag`.
+    #[napi]
+    pub fn is_locked(&self, call: i64, name: String) -> Option<Outcome> {
+        self.call(
+            call,
+            |locked, outcome| outcome.flag = Some(locked),
+            |done| Ok(self.session.client.lock(&name)?.is_locked_async(done)),
+        )
+    }
+
+    /// The names of at most `limit` locks that begin with `prefix`, in the outcome's `names`.
+    #[napi]
+    pub fn list(&self, call: i64, prefix: String, limit: u32) -> Option<Outcome> {
+        self.call(
+            call,
+            |names, outcome| outcome.names = Some(names),
+            |done| Ok(self.session.client.list_async(prefix, limit as usize, done)),
+        )
+    }
+
+    /// Ends every hold on a lock; how many, in the outcome's `number`.
+    #[napi]
+    pub fn break_lock(&self, call: i64, name: String) -> Option<Outcome> {
+        #[expect(clippy::cast_precision_loss, reason = "nobody has 2^53 holds")]
+        let fill = |count: usize, outcome: &mut Outcome| outcome.number = Some(count as f64);
+        self.call(call, fill, |done| Ok(self.session.client.break_lock_async(name, done)))
+    }
+
+    /// The store's time, in the outcome's `number`.
+    #[napi]
+    pub fn ping(&self, call: i64) -> Option<Outcome> {
+        self.call(
+            call,
+            |time, outcome| outcome.number = Some(milliseconds(time)),
+            |done| Ok(self.session.client.ping_async(done)),
+        )
+    }
+
+    /// Closes the client.
+    #[napi]
+    pub fn close(&self, call: i64) -> Option<Outcome> {
+        self.call(call, |(), _| (), |done| Ok(self.session.client.close_async(done)))
+    }
+
+    /// Takes no new acquires, waits so many milliseconds for the holds to be released, and closes.
+    /// Whether they were, in the outcome's `flag`.
+    #[napi]
+    pub fn drain(&self, call: i64, limit: f64) -> Option<Outcome> {
+        let slot = Slot::new(&self.session.inbox);
+        let way = slot.clone();
+        let begun = duration(limit).and_then(|limit| {
+            self.session.client.drain_async(limit, move |drained| {
+                way.end(Outcome { flag: Some(drained), ..Outcome::done(call) });
+            })
+        });
+        match begun {
+            Ok(()) => slot.started(),
+            Err(error) => Some(Outcome::failed(call, &error)),
+        }
+    }
+
+    /// Whether the client is closed.
+    #[napi(getter)]
+    pub fn is_closed(&self) -> bool {
+        self.session.client.is_closed()
+    }
+
+    /// The id under which the store knows the client.
+    #[napi(getter)]
+    pub fn id(&self) -> String {
+        self.session.client.id().to_owned()
+    }
+
+    /// How many holds and waits the client has.
+    #[napi(getter)]
+    pub fn busy(&self) -> u32 {
+        u32::try_from(self.session.busy()).unwrap_or(u32::MAX)
+    }
+
+    /// What was counted.
+    #[napi]
+    pub fn metrics(&self) -> Metrics {
+        self.session.client.metrics().into()
+    }
+
+    /// What the store can and cannot do.
+    #[napi]
+    pub fn capabilities(&self) -> Capabilities {
+        let can = self.session.client.capabilities();
+        Capabilities {
+            store: can.store.to_owned(),
+            processes: can.processes,
+            durable: can.durable,
+            owners: can.owners,
+            leases: can.leases,
+            abandoned: can.abandoned,
+        }
+    }
+}
+
+/// What a store can and cannot do.
+#[napi(object, object_from_js = false)]
+pub struct Capabilities {
+    /// The store's name: `memory`, `sqlite`, `redis`, …
+    pub store: String,
+    /// Several processes may share it.
+    pub processes: bool,
+    /// Locks survive the end of every client.
+    pub durable: bool,
+    /// Explicit owners re-enter from another client.
+    pub owners: bool,
+    /// Explicit leases end at the store by themselves.
+    pub leases: bool,
+    /// `previousAbandoned` is known.
+    pub abandoned: bool,
+}

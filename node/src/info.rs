@@ -1,0 +1,104 @@
+//! What a store knows of a lock.
+
+use std::time::Duration;
+
+use napi_derive::napi;
+
+use crate::outcome::abandoned;
+
+/// A lock, for people.
+#[napi(object, object_from_js = false)]
+pub struct LockInfo {
+    /// The lock.
+    pub name: String,
+    /// The explicit owner of the present holds.
+    pub owner: Option<String>,
+    /// The present holds.
+    pub holds: Vec<HoldInfo>,
+    /// The token of the present holds, or 0.
+    pub token: u64,
+    /// The highest token reserved so far.
+    pub last_token: u64,
+    /// What the next holder will be told of its predecessor: `no`, `yes` or `unknown`.
+    pub abandoned: String,
+    /// Who waits, first come first.
+    pub waiters: Vec<WaiterInfo>,
+}
+
+/// A hold, for people.
+#[napi(object, object_from_js = false)]
+pub struct HoldInfo {
+    /// Its id.
+    pub id: String,
+    /// The client's id.
+    pub client_id: String,
+    /// The client's label.
+    pub label: String,
+    /// What is left of the lease, in milliseconds.
+    pub expires_in: f64,
+    /// The lease that counts, in milliseconds.
+    pub lease: f64,
+    /// Given by hand-off, and its holder not heard from yet.
+    pub claim: bool,
+}
+
+/// A waiter, for people.
+#[napi(object, object_from_js = false)]
+pub struct WaiterInfo {
+    /// Its hold's id.
+    pub id: String,
+    /// The client's id.
+    pub client_id: String,
+    /// The client's label.
+    pub label: String,
+    /// The explicit owner, if it has one.
+    pub owner: Option<String>,
+    /// How long ago it was heard from, in milliseconds.
+    pub heard_ago: f64,
+    /// Whether it would be passed over now.
+    pub silent: bool,
+}
+
+impl From<fencelock_support::LockInfo> for LockInfo {
+    fn from(info: fencelock_support::LockInfo) -> LockInfo {
+        LockInfo {
+            name: info.name.as_str().to_owned(),
+            owner: info.owner,
+            holds: info.holds.into_iter().map(HoldInfo::from).collect(),
+            token: info.token,
+            last_token: info.last_token,
+            abandoned: abandoned(info.abandoned).to_owned(),
+            waiters: info.waiters.into_iter().map(WaiterInfo::from).collect(),
+        }
+    }
+}
+
+impl From<fencelock_support::HoldInfo> for HoldInfo {
+    fn from(hold: fencelock_support::HoldInfo) -> HoldInfo {
+        HoldInfo {
+            id: hold.hold.to_string(),
+            client_id: hold.client,
+            label: hold.label,
+            expires_in: milliseconds(hold.expires_in),
+            lease: milliseconds(hold.lease),
+            claim: hold.claim,
+        }
+    }
+}
+
+impl From<fencelock_support::WaiterInfo> for WaiterInfo {
+    fn from(waiter: fencelock_support::WaiterInfo) -> WaiterInfo {
+        WaiterInfo {
+            id: waiter.hold.to_string(),
+            client_id: waiter.client,
+            label: waiter.label,
+            owner: waiter.owner,
+            heard_ago: milliseconds(waiter.heard_ago),
+            silent: waiter.silent,
+        }
+    }
+}
+
+pub(crate) fn milliseconds(span: Duration) -> f64 {
+    span.as_secs_f64() * 1e3
+}

@@ -1,0 +1,62 @@
+// What the tests of a process's end run: `node child.js WHAT URL NAME`. Prints `ready` when the
+// lock is held.
+import { connect } from 'fencelock';
+
+const [what, url = '', name = ''] = process.argv.slice(2);
+
+async function main(): Promise<void> {
+  const locks = await connect(url, { lease: 20_000 });
+  if (what === 'idle') return;
+  if (what === 'used') {
+    await (await locks.acquire(name)).release();
+    await locks.request(name, () => {});
+    return;
+  }
+  if (what === 'waits') {
+    void locks.acquire(name, { wait: 300 }).catch((error) => console.log(error.code));
+    return;
+  }
+  if (what === 'lost') {
+    const lost = await locks.acquire(name, { lease: 200 });
+    // Nobody has it any more after the end of its lease, so nothing keeps the process.
+    void lost.lost.then((reason) => console.log(reason));
+    return;
+  }
+  const hold = await locks.acquire(name);
+  // Waiters, so that the end has something to leave, too.
+  for (let i = 0; i < 3; i++) {
+    locks.acquire(name).then(
+      (next) => next.release(),
+      () => {},
+    );
+  }
+  switch (what) {
+    case 'holds':
+      break;
+    case 'exit':
+      console.log('ready');
+      process.exit(3);
+      break;
+    case 'throws':
+      setImmediate(() => {
+        throw new Error('uncaught');
+      });
+      break;
+    case 'rejects':
+      void Promise.reject(new Error('unhandled'));
+      break;
+    case 'sigterm':
+      locks.closeOn('SIGTERM', { drain: 30_000 });
+      process.once('SIGTERM', () => {
+        console.log('told');
+        void hold.release();
+      });
+      break;
+    default:
+      throw new Error(`what is ${what}?`);
+  }
+  // Now that a signal finds its listeners.
+  console.log('ready');
+}
+
+void main();

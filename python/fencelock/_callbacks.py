@@ -1,0 +1,101 @@
+"""The thread on which the callbacks of threads' holds run, one after the other."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any, Callable
+
+from fencelock import _native, _process
+
+
+class Call:
+    """Stands where an operation expects a future, and calls back instead."""
+
+    __slots__ = ("_callback",)
+
+    def __init__(self, callback: Callable[[Any], object]) -> None:
+        self._callback = callback
+
+    def done(self) -> bool:
+        """Whether the result is not wanted: it always is."""
+        return False
+
+    def set_result(self, result: Any) -> None:
+        """Call back. An exception is shown as one that ended a thread, and goes no further."""
+        try:
+            self._callback(result)
+        except Exception:  # noqa: BLE001 - whatever a user's callback raises
+            threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), None)))
+
+    def set_exception(self, error: BaseException) -> None:
+        """Take note of nothing: what was watched for can no longer happen."""
+
+
+class _Worker:
+    """A thread that drains a mailbox."""
+
+    def __init__(self) -> None:
+        self.box = _native.Mailbox()
+        self._ended = False
+        self._thread = threading.Thread(target=self._run, name="fencelock-callbacks", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ended:
+            self.box.wait(None)
+            self.box.drain()
+
+    def end(self) -> None:
+        """Let the thread end. A callback that is running gets a second for it."""
+        self._ended = True
+        self.box.wake()
+        if self._thread is not threading.current_thread():
+            self._thread.join(1.0)
+
+
+_worker: _Worker | None = None
+_making = threading.Lock()
+
+
+def box() -> _native.Mailbox:
+    """Give the mailbox of the thread, which is started when it is first wanted."""
+    global _worker
+    with _making:
+        if _worker is None:
+            _worker = _Worker()
+        return _worker.box
+
+
+def _end() -> None:
+    if _worker is not None:
+        _worker.end()
+
+
+def _forget() -> None:
+    global _worker, _making
+    _worker = None
+    _making = threading.Lock()
+
+
+_process.at_end(_end)
+_process.in_child(_forget)
+
+
+def on_lost(hold: _native.BaseHold, callback: Callable[[str], object]) -> None:
+    """Have `callback` called with the reason when the hold is lost."""
+    _watch(hold.lost_start, lambda reason: None if reason is None else callback(reason))
+
+
+def on_wanted(hold: _native.BaseHold, callback: Callable[[], object]) -> None:
+    """Have `callback` called when another client waits."""
+    _watch(hold.wanted_start, lambda word: None if word is None else callback())
+
+
+def _watch(start: Callable[[_native.Mailbox], Any], callback: Callable[[Any], object]) -> None:
+    call = Call(callback)
+    started = start(box())
+    if type(started) is _native.Operation:
+        started.bind(call)
+    else:
+        call.set_result(started)

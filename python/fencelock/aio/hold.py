@@ -1,0 +1,137 @@
+"""A hold, for tasks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable
+
+from fencelock import _native
+from fencelock._leave import leave
+from fencelock.aio import _port
+from fencelock.errors import FencelockError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+    from datetime import timedelta
+    from types import TracebackType
+
+    from fencelock.aio._guard import Guard
+
+__all__ = ["Hold", "Lost"]
+
+
+class Lost(_native.Lost):
+    """The event that a hold was lost, with the methods of `asyncio.Event`.
+
+    >>> import asyncio
+    >>> from fencelock import aio
+    >>> async def main():
+    ...     async with await aio.connect("memory:") as client:
+    ...         hold = await client.lock("report", lease=0.1).hold()
+    ...         return await hold.lost.wait(), hold.lost.reason
+    >>> asyncio.run(main())
+    (True, 'ended')
+    """
+
+    async def wait(self) -> bool:  # type: ignore[override]
+        """Wait until the hold is lost; False when it is released, since then it cannot be."""
+        port = _port.here()
+        started = self.lost_start(port.box)
+        if type(started) is _native.Operation:
+            started = await port.wait(started)
+        return started is not None
+
+
+class Hold(_native.BaseHold):
+    """A held lock. Leaving its `async with` releases it, and so does its garbage collection.
+
+    >>> import asyncio
+    >>> from fencelock import aio
+    >>> async def main():
+    ...     async with await aio.connect("memory:") as client:
+    ...         async with await client.lock("account/17").hold(timeout=5) as hold:
+    ...             return hold.check() == hold.token
+    >>> asyncio.run(main())
+    True
+    """
+
+    guard: Guard | None = None
+
+    def release(self) -> Awaitable[None]:
+        """Release the lock; what it gives is done when the store, or the next holder, has it.
+
+        The release begins with the call, and goes on if it is not awaited.
+
+        Raises:
+            LostError: The hold had ended before.
+            NotHeldError: It was released before.
+            UnavailableError: The store did not answer; the release goes on in the background.
+        """
+        port = _port.here()
+        started = self.release_start(port.box)
+        return port.later(started) if type(started) is _native.Operation else _DONE
+
+    async def extend(self, lease: float | timedelta) -> None:
+        """Set the hold's lease to `lease` (seconds or `timedelta`) from now on; never shortens it.
+
+        Raises:
+            LostError: The hold has ended.
+            InvalidArgumentError: The lease lies outside 0.1 s to 7 days.
+            UnavailableError: The store did not answer; the lease may or may not be longer.
+        """
+        port = _port.here()
+        started = self.extend_start(port.box, lease)
+        if type(started) is _native.Operation:
+            await port.wait(started)
+
+    @property
+    def lost(self) -> Lost:
+        """The event that the hold was lost."""
+        return Lost(self)
+
+    def on_lost(self, callback: Callable[[str], object]) -> None:
+        """Call `callback(reason)` in the loop when the hold is lost; soon when it is already."""
+        self._watch(self.lost_start, callback)
+
+    def on_wanted(self, callback: Callable[[], object]) -> None:
+        """Call `callback()` in the loop when another client waits for the lock."""
+        self._watch(self.wanted_start, lambda _word: callback())
+
+    @staticmethod
+    def _watch(start: Callable[[_native.Mailbox], Any], callback: Callable[[Any], object]) -> None:
+        port = _port.here()
+
+        def tell(result: Any) -> None:
+            if result is not None:
+                callback(result)
+
+        started = start(port.box)
+        if type(started) is _native.Operation:
+            port.watch(started, tell)
+        else:
+            tell(started)
+
+    async def __aenter__(self) -> Hold:
+        """Give the hold itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Release the lock. Raises `LostError` when it was lost and the body raised nothing."""
+        await self.leave(error)
+
+    async def leave(self, error: BaseException | None) -> None:
+        """Release at the end of an `async with`."""
+        try:
+            port = _port.here()
+            started = self.release_start(port.box)
+            if type(started) is _native.Operation:
+                await port.wait(started)
+        except FencelockError as failed:
+            leave(failed, error, self.raise_on_lost)
+
+
+_DONE = _port.Ended()

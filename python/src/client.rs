@@ -1,0 +1,224 @@
+//! The client of a store.
+
+use fencelock_support::Result;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::convert::{duration, options};
+use crate::hold::{self, Held, Hold};
+use crate::info::{LockInfo, shown};
+use crate::mailbox::Mailbox;
+use crate::operation::{Value, start};
+use crate::signals;
+
+/// A connection to a store; what users touch are `fencelock.Client` and `fencelock.aio.Client`.
+#[pyclass(frozen, weakref, module = "fencelock._native")]
+pub(crate) struct Client(pub(crate) fencelock_support::Client);
+
+/// Connect, waiting for the store's answer.
+#[pyfunction]
+pub(crate) fn connect(url: String, given: &Bound<'_, PyDict>) -> PyResult<Client> {
+    let options = options(given)?;
+    let (theirs, copy) = (url.clone(), options.clone());
+    let client = signals::call(
+        given.py(),
+        move || fencelock_support::Client::connect(&url, options),
+        move |done| fencelock_support::Client::connect_async(theirs, copy, done),
+    )?;
+    Ok(Client(client))
+}
+
+/// Begin to connect.
+#[pyfunction]
+pub(crate) fn connect_start<'py>(
+    mailbox: &Bound<'py, Mailbox>,
+    url: String,
+    given: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options = options(given)?;
+    start(mailbox, |done| {
+        let done = |ended: Result<_>| done.tell(ended.map(Value::Client));
+        fencelock_support::Client::connect_async(url, options, done).map(|()| None)
+    })
+}
+
+#[pymethods]
+impl Client {
+    fn attach<'py>(&self, py: Python<'py>, ticket: String) -> PyResult<Bound<'py, Hold>> {
+        let (client, theirs, copy) = (self.0.clone(), self.0.clone(), ticket.clone());
+        let hold = signals::call(
+            py,
+            move || client.attach(&ticket),
+            move |done| {
+                theirs.attach_async(copy, done);
+                Ok(())
+            },
+        )?;
+        hold::for_threads(py, Held::new(hold, true))
+    }
+
+    fn attach_start<'py>(
+        &self,
+        mailbox: &Bound<'py, Mailbox>,
+        ticket: String,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        start(mailbox, |done| {
+            Ok(Some(self.0.attach_async(ticket, |ended| done.tell(ended.map(Value::Hold)))))
+        })
+    }
+
+    fn inspect(&self, py: Python<'_>, name: String) -> PyResult<Option<LockInfo>> {
+        let (client, theirs, copy) = (self.0.clone(), self.0.clone(), name.clone());
+        let info = signals::call(
+            py,
+            move || client.inspect(&name),
+            move |done| {
+                theirs.inspect_async(copy, done);
+                Ok(())
+            },
+        )?;
+        shown(py, info)
+    }
+
+    fn inspect_start<'py>(
+        &self,
+        mailbox: &Bound<'py, Mailbox>,
+        name: String,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        start(mailbox, |done| {
+            let done = |ended: Result<_>| {
+                done.tell(ended.map(|info| Value::Info(Option::map(info, Box::new))))
+            };
+            Ok(Some(self.0.inspect_async(name, done)))
+        })
+    }
+
+    fn list(&self, py: Python<'_>, prefix: String, limit: usize) -> PyResult<Vec<String>> {
+        let (client, theirs, copy) = (self.0.clone(), self.0.clone(), prefix.clone());
+        signals::call(
+            py,
+            move || client.list(&prefix, limit),
+            move |done| {
+                theirs.list_async(copy, limit, done);
+                Ok(())
+            },
+        )
+    }
+
+    fn list_start<'py>(
+        &self,
+        mailbox: &Bound<'py, Mailbox>,
+        prefix: String,
+        limit: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        start(mailbox, |done| {
+            let done = |ended: Result<_>| done.tell(ended.map(Value::Names));
+            Ok(Some(self.0.list_async(prefix, limit, done)))
+        })
+    }
+
+    fn break_lock(&self, py: Python<'_>, name: String) -> PyResult<usize> {
+        let (client, theirs, copy) = (self.0.clone(), self.0.clone(), name.clone());
+        signals::call(
+            py,
+            move || client.break_lock(&name),
+            move |done| {
+                theirs.break_lock_async(copy, done);
+                Ok(())
+            },
+        )
+    }
+
+    fn break_start<'py>(
+        &self,
+        mailbox: &Bound<'py, Mailbox>,
+        name: String,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        start(mailbox, |done| {
+            Ok(Some(self.0.break_lock_async(name, |ended| done.tell(ended.map(Value::Count)))))
+        })
+    }
+
+    fn ping(&self, py: Python<'_>) -> PyResult<f64> {
+        let (client, theirs) = (self.0.clone(), self.0.clone());
+        let time = signals::call(
+            py,
+            move || client.ping(),
+            move |done| {
+                theirs.ping_async(done);
+                Ok(())
+            },
+        )?;
+        Ok(time.as_secs_f64())
+    }
+
+    fn ping_start<'py>(&self, mailbox: &Bound<'py, Mailbox>) -> PyResult<Bound<'py, PyAny>> {
+        start(mailbox, |done| {
+            Ok(Some(self.0.ping_async(|ended| done.tell(ended.map(Value::Time)))))
+        })
+    }
+
+    #[pyo3(signature = (drain=None))]
+    fn close(&self, py: Python<'_>, drain: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+        let (client, theirs) = (self.0.clone(), self.0.clone());
+        match drain {
+            Some(limit) => {
+                let limit = duration("drain", limit)?;
+                signals::call(
+                    py,
+                    move || Ok(client.drain(limit)),
+                    move |done| theirs.drain_async(limit, |drained| done(Ok(drained))),
+                )
+            }
+            None => signals::call(
+                py,
+                move || {
+                    client.close();
+                    Ok(true)
+                },
+                move |done| {
+                    theirs.close_async(|closed| done(closed.map(|()| true)));
+                    Ok(())
+                },
+            ),
+        }
+    }
+
+    #[pyo3(signature = (mailbox, drain=None))]
+    fn close_start<'py>(
+        &self,
+        mailbox: &Bound<'py, Mailbox>,
+        drain: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let limit = drain.map(|limit| duration("drain", limit)).transpose()?;
+        start(mailbox, |done| match limit {
+            Some(limit) => {
+                let done = |drained| done.tell(Ok(Value::Bool(drained)));
+                self.0.drain_async(limit, done).map(|()| None)
+            }
+            None => {
+                let done = |closed: Result<()>| done.tell(closed.map(|()| Value::Bool(true)));
+                Ok(Some(self.0.close_async(done)))
+            }
+        })
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    #[getter]
+    fn id(&self) -> &str {
+        self.0.id()
+    }
+
+    #[getter]
+    fn store(&self) -> &'static str {
+        self.0.capabilities().store
+    }
+
+    fn metrics(&self) -> String {
+        self.0.metrics().to_prometheus()
+    }
+}

@@ -1,0 +1,96 @@
+//! Arguments of Python as the client wants them.
+
+use std::time::Duration;
+
+use fencelock_support::{ConnectOptions, Error, ErrorKind, OptionValue, Patience};
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFloat, PyInt, PyString};
+
+use crate::errors::{invalid, raised};
+
+/// The longest timeout in seconds, as `threading.TIMEOUT_MAX` has one.
+const TIMEOUT_MAX: f64 = 9_223_372_036.0;
+
+/// A time: seconds or a `timedelta`.
+pub(crate) fn duration(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    let py = value.py();
+    if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() {
+        return Duration::try_from_secs_f64(value.extract()?)
+            .map_err(|_| invalid(py, format!("{what} must be a time of 0 s or more")));
+    }
+    match value.getattr("total_seconds") {
+        Ok(total) => duration(what, &total.call0()?),
+        Err(_) => Err(PyTypeError::new_err(format!(
+            "{what} must be seconds or a datetime.timedelta, not {}",
+            value.get_type().name()?
+        ))),
+    }
+}
+
+/// The same, where it may be left out.
+pub(crate) fn maybe_duration(
+    what: &str,
+    value: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<Duration>> {
+    value.map(|value| duration(what, value)).transpose()
+}
+
+/// How long to wait, by the arguments of `threading.Lock.acquire`.
+pub(crate) fn patience(py: Python<'_>, blocking: bool, timeout: f64) -> PyResult<Patience> {
+    // The default is recognised as what it is.
+    #[allow(clippy::float_cmp)]
+    let unbounded = timeout == -1.0;
+    match blocking {
+        false if !unbounded => Err(invalid(py, "a try takes no timeout: leave one of the two out")),
+        false => Ok(Patience::Try),
+        true if unbounded => Ok(Patience::Forever),
+        true if timeout > TIMEOUT_MAX => {
+            Err(PyOverflowError::new_err("the timeout is too long; leave it out to wait for ever"))
+        }
+        true => match Duration::try_from_secs_f64(timeout) {
+            Ok(Duration::ZERO) => Ok(Patience::Try),
+            Ok(limit) => Ok(Patience::For(limit)),
+            Err(_) => Err(invalid(py, "the timeout must be 0 s or more, or -1 to wait for ever")),
+        },
+    }
+}
+
+/// The options of a client by their names.
+pub(crate) fn options(given: &Bound<'_, PyDict>) -> PyResult<ConnectOptions> {
+    let py = given.py();
+    let mut options = ConnectOptions::default();
+    for (name, value) in given {
+        let name: String = name.extract()?;
+        let number = || {
+            value.extract::<u64>().map_err(|_| {
+                invalid(py, format!("the option {name} is a whole number of 0 or more"))
+            })
+        };
+        let set = match name.as_str() {
+            "label" | "key_prefix" => OptionValue::Text(
+                value
+                    .cast::<PyString>()
+                    .map_err(|_| PyTypeError::new_err(format!("{name} must be a str")))?
+                    .to_cow()?
+                    .into_owned(),
+            ),
+            "local_run_grants" | "max_waiters" => OptionValue::Number(number()?),
+            // An unknown name is refused below, whatever its value is.
+            known if !ConnectOptions::NAMES.contains(&known) => OptionValue::Number(0),
+            _ => OptionValue::Duration(duration(&name, &value)?),
+        };
+        options.set(&name, set).map_err(|error| raised(py, &error))?;
+    }
+    Ok(options)
+}
+
+/// The result of a call, as Python has it.
+pub(crate) fn given<T>(py: Python<'_>, result: Result<T, Error>) -> PyResult<T> {
+    result.map_err(|error| raised(py, &error))
+}
+
+/// Whether an acquire ended because others have the lock.
+pub(crate) fn refused(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Contended | ErrorKind::TimedOut)
+}

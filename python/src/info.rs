@@ -1,0 +1,135 @@
+//! The state of a lock, for people.
+
+use fencelock_support::Abandoned;
+use pyo3::prelude::*;
+
+/// The state of a lock, from `Client.inspect`.
+#[pyclass(frozen, get_all, module = "fencelock")]
+pub(crate) struct LockInfo {
+    /// The lock's name.
+    name: String,
+    /// The explicit owner, if it has one.
+    owner: Option<String>,
+    /// The holds: several of one owner, or none.
+    holds: Py<pyo3::types::PyTuple>,
+    /// The token of the hold; 0 when nobody holds the lock.
+    token: u64,
+    /// The highest token that was given out.
+    last_token: u64,
+    /// Whether the last holder was lost instead of releasing; None when nobody knows.
+    abandoned: Option<bool>,
+    /// Who waits, in order.
+    waiters: Py<pyo3::types::PyTuple>,
+}
+
+/// A hold in a `LockInfo`. Times are seconds.
+#[pyclass(frozen, get_all, module = "fencelock")]
+pub(crate) struct HoldInfo {
+    /// The hold's id.
+    hold: String,
+    /// The client's id.
+    client: String,
+    /// The client's label.
+    label: String,
+    /// For how long it lasts unless it is renewed.
+    expires_in: f64,
+    /// Its lease.
+    lease: f64,
+    /// Whether it was handed over and its holder has not been heard from yet.
+    claim: bool,
+}
+
+/// A waiter in a `LockInfo`.
+#[pyclass(frozen, get_all, module = "fencelock")]
+pub(crate) struct WaiterInfo {
+    /// The id that its hold will have.
+    hold: String,
+    /// The client's id.
+    client: String,
+    /// The client's label.
+    label: String,
+    /// The explicit owner, if it has one.
+    owner: Option<String>,
+    /// How many seconds ago it was heard from.
+    heard_ago: f64,
+    /// Whether it would be passed over now.
+    silent: bool,
+}
+
+#[pymethods]
+impl LockInfo {
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!(
+            "LockInfo(name={:?}, token={}, holds={}, waiters={})",
+            self.name,
+            self.token,
+            self.holds.bind(py).as_any().len().unwrap_or(0),
+            self.waiters.bind(py).as_any().len().unwrap_or(0),
+        )
+    }
+}
+
+#[pymethods]
+impl HoldInfo {
+    fn __repr__(&self) -> String {
+        format!(
+            "HoldInfo(client={:?}, label={:?}, expires_in={:.3})",
+            self.client, self.label, self.expires_in
+        )
+    }
+}
+
+#[pymethods]
+impl WaiterInfo {
+    fn __repr__(&self) -> String {
+        format!(
+            "WaiterInfo(client={:?}, label={:?}, silent={})",
+            self.client, self.label, self.silent
+        )
+    }
+}
+
+/// The same as objects of Python.
+pub(crate) fn shown(
+    py: Python<'_>,
+    info: Option<fencelock_support::LockInfo>,
+) -> PyResult<Option<LockInfo>> {
+    let Some(info) = info else { return Ok(None) };
+    let mut holds = Vec::with_capacity(info.holds.len());
+    for hold in info.holds {
+        let hold = HoldInfo {
+            hold: hold.hold.to_string(),
+            client: hold.client,
+            label: hold.label,
+            expires_in: hold.expires_in.as_secs_f64(),
+            lease: hold.lease.as_secs_f64(),
+            claim: hold.claim,
+        };
+        holds.push(Bound::new(py, hold)?);
+    }
+    let mut waiters = Vec::with_capacity(info.waiters.len());
+    for waiter in info.waiters {
+        let waiter = WaiterInfo {
+            hold: waiter.hold.to_string(),
+            client: waiter.client,
+            label: waiter.label,
+            owner: waiter.owner,
+            heard_ago: waiter.heard_ago.as_secs_f64(),
+            silent: waiter.silent,
+        };
+        waiters.push(Bound::new(py, waiter)?);
+    }
+    Ok(Some(LockInfo {
+        name: info.name.to_string(),
+        owner: info.owner,
+        holds: pyo3::types::PyTuple::new(py, holds)?.unbind(),
+        token: info.token,
+        last_token: info.last_token,
+        abandoned: match info.abandoned {
+            Abandoned::Yes => Some(true),
+            Abandoned::No => Some(false),
+            Abandoned::Unknown => None,
+        },
+        waiters: pyo3::types::PyTuple::new(py, waiters)?.unbind(),
+    }))
+}

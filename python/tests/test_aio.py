@@ -1,0 +1,561 @@
+"""Locks of tasks, under asyncio, uvloop and trio."""
+
+import asyncio
+import gc
+import random
+import threading
+from datetime import timedelta
+
+import pytest
+from conftest import BOUND, assert_empty, until
+
+import fencelock
+from fencelock import aio
+
+try:
+    import uvloop
+except ImportError:
+    uvloop = None
+
+
+def plain_runner(main):
+    return asyncio.run(main)
+
+
+def uvloop_runner(main):
+    loop = uvloop.new_event_loop()
+    try:
+        return loop.run_until_complete(main)
+    finally:
+        loop.close()
+
+
+class _NoReaders(asyncio.SelectorEventLoop):
+    """A loop that cannot watch descriptors, such as Windows' proactor."""
+
+    def add_reader(self, fd, callback, *args):
+        if fd == getattr(self._ssock, "fileno", lambda: -1)():
+            return super().add_reader(fd, callback, *args)
+        raise NotImplementedError
+
+
+def readerless_runner(main):
+    loop = _NoReaders()
+    try:
+        return loop.run_until_complete(main)
+    finally:
+        loop.close()
+
+
+RUNNERS = {"asyncio": plain_runner, "readerless": readerless_runner}
+if uvloop is not None:
+    RUNNERS["uvloop"] = uvloop_runner
+
+
+@pytest.fixture(params=RUNNERS)
+def loop(request):
+    """Each kind of loop in turn."""
+    return RUNNERS[request.param]
+
+
+async def wait_until(condition):
+    """Poll a coroutine function, within the bound of all tests."""
+    end = asyncio.get_running_loop().time() + BOUND
+    while not await condition():
+        assert asyncio.get_running_loop().time() < end
+        await asyncio.sleep(0.002)
+
+
+def waiting(client, count):
+    """Make a condition: so many wait in the client."""
+
+    async def condition():
+        return f"fencelock_waiting {count}\n" in client.metrics()
+
+    return condition
+
+
+def test_the_names_of_the_blocking_api(loop, url, name):
+    async def main():
+        async with await aio.connect(url, lease=timedelta(seconds=20)) as client:
+            lock = client.lock(name)
+            async with lock as hold:
+                assert hold.valid
+                assert hold.remaining <= 20
+                assert lock.count == 1
+                assert lock.current is hold
+                assert await lock.locked()
+                assert await lock.acquire()
+                await lock.release()
+                assert hold.check() == hold.token
+                await hold.extend(60)
+                assert (await client.inspect(name)).token == hold.token
+                assert name in await client.list(name)
+            assert not await lock.locked()
+            assert await client.ping() > 1e9
+            assert not client.closed
+            assert client.store in url or client.store == "zookeeper"
+            with pytest.raises(fencelock.NotHeldError):
+                lock.release()
+            hold = await lock.hold(timeout=5)
+            assert await client.break_lock(name) == 1
+            assert await hold.lost.wait()
+            with pytest.raises(fencelock.LostError):
+                await hold.release()
+        assert client.closed
+
+    loop(main())
+
+
+def test_the_owner_is_the_task(loop, url, name):
+    async def main():
+        async with await aio.connect(url) as client:
+            lock = client.lock(name)
+
+            async def other():
+                assert lock.count == 0
+                assert not await lock.acquire(blocking=False)
+                assert not await lock.acquire(timeout=0.02)
+                with pytest.raises(fencelock.TimedOutError):
+                    await lock.hold(timeout=0.02)
+                with pytest.raises(fencelock.NotHeldError):
+                    lock.release()
+
+            async with lock, lock as again:
+                assert again.reentry
+                await asyncio.gather(other(), other())
+            async with client.lock(name, reentrant=False) as hold:
+                assert not hold.reentry
+                assert not await client.lock(name, reentrant=False).acquire(blocking=False)
+
+    loop(main())
+
+
+def test_tasks_are_served_in_order(loop, url, name):
+    async def main():
+        async with await aio.connect(url) as client:
+            lock = client.lock(name)
+            order = []
+
+            async def work(number):
+                async with lock:
+                    order.append(number)
+
+            async with lock:
+                tasks = []
+                for number in range(20):
+                    tasks.append(asyncio.ensure_future(work(number)))
+                    await wait_until(waiting(client, number + 1))
+            await asyncio.gather(*tasks)
+            assert order == list(range(20))
+
+    loop(main())
+
+
+def test_500_tasks(loop, url, name):
+    async def main():
+        async with await aio.connect(url) as client:
+            inside = 0
+            tokens = {}
+
+            async def work(number):
+                nonlocal inside
+                key = f"{name}/{number % 5}"
+                async with client.lock(key) as hold:
+                    inside += 1
+                    assert hold.token > tokens.get(key, 0)
+                    tokens[key] = hold.token
+                    await asyncio.sleep(0)
+                    assert tokens[key] == hold.token
+                    inside -= 1
+
+            await asyncio.gather(*[work(number) for number in range(500)])
+            assert inside == 0
+
+    before = threading.active_count()
+    loop(main())
+    assert threading.active_count() <= before + 1
+
+
+def test_no_wait_costs_a_thread(name):
+    def threads():
+        with open("/proc/self/status", encoding="ascii") as file:
+            return int(next(line for line in file if line.startswith("Threads:")).split()[1])
+
+    async def main():
+        async with await aio.connect("memory:threadless") as client:
+            before = threads()
+            async with client.lock(name):
+                tasks = [asyncio.ensure_future(client.lock(name).acquire()) for _ in range(200)]
+                await wait_until(waiting(client, 200))
+                assert threads() <= before
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                await wait_until(waiting(client, 0))
+
+    asyncio.run(main())
+
+
+def test_a_cancelled_wait_leaves_nothing(loop, url, name):
+    async def main():
+        async with await aio.connect(url) as client, await aio.connect(url) as other:
+            hold = await other.lock(name).hold()
+            task = asyncio.ensure_future(client.lock(name).acquire())
+            await wait_until(waiting(client, 1))
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(client.lock(name).acquire(), 0.02)
+            await hold.release()
+            assert await other.lock(name).acquire(timeout=BOUND)
+
+    loop(main())
+
+
+def torture(loop, url, name, rounds):
+    """Tasks are cancelled at random moments, and nobody may be left holding or waiting."""
+    chance = random.Random(rounds)
+
+    async def main():
+        clients = [await aio.connect(url, claim=1) for _ in range(2)]
+        inside = {}
+        cancelled = finished = 0
+
+        async def work(client, key):
+            lock = client.lock(key)
+            async with lock as hold:
+                assert inside.setdefault(key, hold.token) == hold.token
+                try:
+                    await asyncio.sleep(chance.choice([0, 0, 0.0005]))
+                finally:
+                    if hold.valid:
+                        assert inside[key] == hold.token
+                    del inside[key]
+
+        async def tried():
+            nonlocal cancelled, finished
+            client = chance.choice(clients)
+            task = asyncio.ensure_future(work(client, f"{name}/{chance.randrange(3)}"))
+            for _ in range(chance.randrange(6)):
+                await asyncio.sleep(0)
+            await asyncio.sleep(chance.random() * 0.004)
+            task.cancel()
+            try:
+                await task
+                finished += 1
+            except asyncio.CancelledError:
+                cancelled += 1
+
+        for _ in range(rounds // 50):
+            await asyncio.gather(*[tried() for _ in range(50)])
+        for client in clients:
+            await wait_until(waiting(client, 0))
+        for key in range(3):
+            async with clients[0].lock(f"{name}/{key}"):
+                pass
+        return cancelled, finished
+
+    cancelled, finished = loop(main())
+    assert cancelled > rounds // 20
+    assert finished > 0
+    gc.collect()
+    with fencelock.connect(url) as client:
+        assert_empty(client, name)
+
+
+def test_random_cancels_leave_the_store_empty(loop, url, name):
+    import os
+
+    torture(loop, url, name, int(os.environ.get("FENCELOCK_CANCELS", "1500")))
+
+
+def test_a_result_that_meets_its_cancel_is_given_back(name):
+    """The grant and the cancel arrive in one turn of the loop."""
+
+    async def main():
+        async with await aio.connect("memory:meet") as client:
+            lock = client.lock(name, reentrant=False)
+            for turns in range(6):
+                hold = await lock.hold()
+                task = asyncio.ensure_future(lock.hold())
+                await wait_until(waiting(client, 1))
+                hold.release()
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                task.cancel()
+                try:
+                    await (await task).release()
+                except asyncio.CancelledError:
+                    pass
+                assert await lock.acquire(timeout=BOUND), turns
+                await lock.release()
+
+    asyncio.run(main())
+
+
+def test_a_lost_lock_cancels_its_task_when_asked(loop, url, name):
+    async def main():
+        async with await aio.connect(url) as client:
+            lock = client.lock(name, lease=0.2, cancel_on_lost=True)
+            with pytest.raises(fencelock.LostError) as lost:
+                async with lock:
+                    await asyncio.sleep(3 * BOUND)
+            assert isinstance(lost.value.__cause__, asyncio.CancelledError)
+            # The task goes on uncancelled.
+            await asyncio.sleep(0)
+            async with client.lock(name, cancel_on_lost=True):
+                await asyncio.sleep(0)
+            with pytest.raises(fencelock.InvalidArgumentError):
+                client.lock(name, cancel_on_lost=True, raise_on_lost=False)
+
+            async def stubborn():
+                async with lock as hold:
+                    while hold.valid:
+                        try:
+                            await asyncio.sleep(0.01)
+                        except asyncio.CancelledError:
+                            return "told"
+                return None
+
+            with pytest.raises(fencelock.LostError):
+                await stubborn()
+
+            async def outer():
+                async with lock:
+                    await asyncio.sleep(3 * BOUND)
+
+            task = asyncio.ensure_future(outer())
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    loop(main())
+
+
+def test_loss_is_told_in_the_loop(loop, url, name):
+    async def main():
+        async with await aio.connect(url) as client:
+            lock = client.lock(name, lease=0.2, raise_on_lost=False)
+            async with lock as hold:
+                told = []
+                hold.on_lost(lambda reason: told.append((reason, threading.get_ident())))
+                assert await hold.lost.wait()
+                assert hold.lost.reason == "ended"
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                assert told == [("ended", threading.get_ident())]
+            hold = await client.lock(name).hold()
+            wait = asyncio.ensure_future(hold.lost.wait())
+            await asyncio.sleep(0)
+            await hold.release()
+            assert await wait is False
+
+    loop(main())
+
+
+def test_another_client_is_told_as_wanted(loop, url, name):
+    async def main():
+        async with await aio.connect(url) as client, await aio.connect(url) as other:
+            hold = await client.lock(name).hold()
+            wanted = asyncio.Event()
+            hold.on_wanted(wanted.set)
+            task = asyncio.ensure_future(other.lock(name).hold())
+            await asyncio.wait_for(wanted.wait(), BOUND)
+            hold.release()  # Not awaited: it goes on all the same.
+            await (await task).release()
+
+    loop(main())
+
+
+def test_the_decorator(loop, url, name):
+    async def main():
+        async with await aio.connect(url) as client:
+
+            @client.locked(name + "-{number}")
+            async def ship(number):
+                return await client.list(name)
+
+            assert await ship(7) == [name + "-7"]
+            with pytest.raises(fencelock.InvalidArgumentError):
+                client.locked("x")(len)
+
+    loop(main())
+
+
+def test_attach(loop, url, name):
+    async def main():
+        async with await aio.connect(url) as client, await aio.connect(url) as other:
+            async with await client.lock(name, owner="trace").hold() as hold:
+                async with await other.attach(hold.ticket()) as joined:
+                    assert joined.token == hold.token
+            with pytest.raises(fencelock.NotHeldError):
+                await other.attach(hold.ticket())
+
+    loop(main())
+
+
+def test_threads_and_tasks_share_one_process(url, name):
+    """A blocking client and an asynchronous one exclude each other."""
+    counted = 0
+
+    def thread():
+        nonlocal counted
+        with fencelock.connect(url) as client:
+            for _ in range(50):
+                with client.lock(name):
+                    counted += 1
+
+    async def main():
+        nonlocal counted
+        async with await aio.connect(url) as client:
+            worker = asyncio.get_running_loop().run_in_executor(None, thread)
+            for _ in range(50):
+                async with client.lock(name):
+                    counted += 1
+            await worker
+
+    asyncio.run(main())
+    assert counted == 100
+
+
+def test_one_client_in_many_loops_and_threads(url, name):
+    async def connect():
+        return await aio.connect(url)
+
+    client = asyncio.run(connect())
+    total = 0
+
+    async def main():
+        nonlocal total
+        for _ in range(20):
+            async with client.lock(name):
+                total += 1
+
+    threads = [threading.Thread(target=lambda: asyncio.run(main())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert total == 80
+    assert asyncio.run(client.close())
+
+
+def test_a_loop_that_ends_with_waits_leaves_nothing(url, name):
+    with fencelock.connect(url) as outside:
+        held = outside.lock(name).hold()
+
+        async def main():
+            client = await aio.connect(url)
+            for _ in range(10):
+                asyncio.ensure_future(client.lock(name).acquire())
+            await wait_until(waiting(client, 10))
+            return client
+
+        client = asyncio.run(main())
+        until(lambda: "fencelock_waiting 0\n" in client.metrics(), "an empty queue")
+        held.release()
+        assert outside.lock(name).acquire(timeout=BOUND)
+        asyncio.run(client.close())
+
+
+def test_outside_a_loop_it_says_so(name):
+    async def connect():
+        return await aio.connect("memory:outside")
+
+    client = asyncio.run(connect())
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        client.lock(name).release()
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        client.ping().send(None)
+    asyncio.run(client.close())
+
+
+def test_trio(url, name):
+    trio = pytest.importorskip("trio")
+
+    async def main():
+        async with await aio.connect(url) as client, await aio.connect(url) as other:
+            lock = client.lock(name)
+            total = 0
+
+            async def work():
+                nonlocal total
+                for _ in range(10):
+                    async with lock:
+                        total += 1
+
+            async with trio.open_nursery() as nursery:
+                for _ in range(10):
+                    nursery.start_soon(work)
+            assert total == 100
+            # Cancelled at random moments.
+            for _ in range(100):
+                with trio.move_on_after(random.random() * 0.002):
+                    async with lock:
+                        await trio.sleep(random.random() * 0.002)
+            hold = await other.lock(name).hold(timeout=BOUND)
+            with trio.move_on_after(0.02) as scope:
+                await lock.acquire()
+            assert scope.cancelled_caught
+            await hold.release()
+            assert await other.lock(name).acquire(timeout=BOUND)
+            await other.lock(name).current.release() if other.lock(name).current else None
+            with pytest.raises(fencelock.LostError):
+                async with client.lock(name + "/lost", lease=0.2, cancel_on_lost=True):
+                    await trio.sleep(3 * BOUND)
+            async with client.lock(name + "/told", lease=0.2, raise_on_lost=False) as hold:
+                told = []
+                hold.on_lost(told.append)
+                assert await hold.lost.wait()
+                assert told == ["ended"]
+
+    trio.run(main)
+    with fencelock.connect(url) as client:
+        assert_empty(client, name)
+
+
+def test_anyio_on_both_loops(name):
+    anyio = pytest.importorskip("anyio")
+
+    async def main():
+        async with await aio.connect("memory:anyio") as client:
+            lock = client.lock(name)
+            async with anyio.create_task_group() as group, lock:
+                group.start_soon(lock.acquire)
+                await anyio.sleep(0.01)
+                group.cancel_scope.cancel()
+            assert await lock.acquire(timeout=BOUND)
+            return client.store
+
+    assert anyio.run(main) == "memory"
+    pytest.importorskip("trio")
+    assert anyio.run(main, backend="trio") == "memory"
+
+
+def test_tasks_of_one_explicit_owner_keep_their_own_holds(url, name):
+    async def main():
+        async with await aio.connect(url) as client:
+            lock = client.lock(name, owner="trace", cancel_on_lost=True)
+            entered = asyncio.Event()
+            leave = asyncio.Event()
+
+            async def first():
+                async with lock as hold:
+                    entered.set()
+                    await leave.wait()
+                    assert lock.current is hold
+
+            task = asyncio.ensure_future(first())
+            await entered.wait()
+            async with lock as hold:
+                assert lock.current is hold
+                leave.set()
+                await task
+                assert hold.valid
+            assert not await lock.locked()
+
+    asyncio.run(main())

@@ -1,0 +1,88 @@
+"""A process that gevent has patched: greenlets wait, the others go on."""
+
+import pytest
+
+pytest.importorskip("gevent")
+
+GREENLETS = """
+from gevent import monkey; monkey.patch_all()
+import gevent, sys, time, threading
+import fencelock
+url = sys.argv[1]
+client = fencelock.connect(url)
+other = fencelock.connect(url)
+lock = client.lock("x")
+total = inside = beats = 0
+
+def work(number):
+    global total, inside
+    for _ in range(20):
+        with lock as hold:
+            inside += 1
+            assert inside == 1 and hold.valid
+            gevent.sleep(0)
+            total += 1
+            inside -= 1
+
+def beat():
+    global beats
+    while True:
+        beats += 1
+        gevent.sleep(0.001)
+
+beater = gevent.spawn(beat)
+gevent.joinall([gevent.spawn(work, n) for n in range(10)], raise_error=True)
+print(total)
+held = other.lock("x").hold()
+before = beats
+print(lock.acquire(timeout=0.1), lock.acquire(blocking=False), beats > before + 5)
+waiter = gevent.spawn(lock.acquire)
+while not client.inspect("x").waiters: gevent.sleep(0.001)
+waiter.kill()
+thread = threading.Thread(target=lambda: lock.hold().release()); thread.start()
+gevent.sleep(0.01)
+held.release()
+thread.join()
+with lock as hold, lock as again:
+    print(again.reentry, lock.count, lock.current.token == hold.token, lock.locked())
+print(other.lock("x").acquire(timeout=10), client.inspect("x").waiters)
+beater.kill()
+short = client.lock("lost", lease=0.2, raise_on_lost=False)
+with short as hold:
+    told = []
+    hold.on_lost(told.append)
+    print(hold.lost.wait(10), hold.lost.reason)
+    gevent.sleep(0.01)
+    print(told)
+@client.locked("job-{n}")
+def job(n): return n
+print(job(3), client.ping() > 0)
+try:
+    lock.release()
+except fencelock.NotHeldError:
+    print("not held")
+"""
+
+EXPECTED = """200
+False False True
+True 2 True True
+True ()
+True ended
+['ended']
+3 True
+not held
+"""
+
+
+def test_greenlets_wait_together(run, url):
+    assert run(GREENLETS, url) == EXPECTED
+
+
+def test_asyncio_beside_gevent(run):
+    """What is not patched stays as it is."""
+    out = run(
+        "import gevent, fencelock\n"
+        "client = fencelock.connect('memory:')\n"
+        "print(type(client.lock('x')) is fencelock.Lock)\n"
+    )
+    assert out == "True\n"

@@ -1,0 +1,69 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+about="Java: the package, on the embedded stores and Redis; virtual threads on a newer JDK"
+
+needs() {
+    needs_redis
+    has mvn || die "Maven is missing, see above"
+    has javac || die "a JDK is missing, see above"
+}
+
+# A JDK that has virtual threads: $NEWER_JDK, or one that lies where packages put them.
+newer_jdk() {
+    local jdk version
+    for jdk in "${NEWER_JDK:-}" "${JAVA_HOME:-}" /usr/lib/jvm/*; do
+        if [ ! -x "$jdk/bin/java" ] || [ ! -f "$jdk/release" ]; then continue; fi
+        version=$(sed -n 's/^JAVA_VERSION="\([0-9]*\).*/\1/p' "$jdk/release")
+        if [ "${version:-0}" -ge 21 ]; then
+            printf '%s\n' "$jdk"
+            return
+        fi
+    done
+}
+
+# maven ARGUMENTS…: runs tests, and counts them by surefire's last line for each module.
+maven() {
+    local log=${LOG:-${TMPDIR:-/tmp}/fencelock}.maven status=0
+    scripts/java mvn "$@" 2>&1 | tee "$log" || status=$?
+    sed -nE 's/.*Tests run: ([0-9]+), Failures: ([0-9]+), Errors: ([0-9]+), Skipped: ([0-9]+)[^,]*$/\1 \2 \3 \4/p' \
+        "$log" | while read -r total failures errors left_out; do
+        count $((total - failures - errors - left_out)) $((failures + errors)) "$left_out"
+    done
+    return "$status"
+}
+
+# The virtual machine tells of wrong uses of JNI on its output, which surefire keeps apart.
+jni_is_clean() {
+    local found
+    found=$(grep -rhE 'in native method|JNI (call|local refs)' "$1" \
+        "${LOG:-${TMPDIR:-/tmp}/fencelock}.maven" 2>/dev/null | sort | uniq -c) || true
+    [ -z "$found" ] || { warn "$found" && return 1; }
+}
+
+run() {
+    local status=0 jdk module=bindings/java/fencelock
+    local options="-Xcheck:jni -Djava.io.tmpdir=$TMPDIR"
+    rm -rf "$module"/target/surefire-reports
+    step "native library of Java" scripts/java native
+    maven package "-Dfencelock.test.jvm=$options" \
+        "-Dfencelock.test.stores=${JAVA_STORES:-memory,sqlite,redis}" || status=$?
+    step "public surface of Java" scripts/java api || status=$?
+    step "-Xcheck:jni has nothing to say" jni_is_clean "$module/target/surefire-reports" || status=$?
+    jdk=$(newer_jdk)
+    if [ -z "$jdk" ]; then
+        say "virtual threads: left out, no JDK 21 or newer was found; NEWER_JDK=path names one"
+        count 0 0 1
+        return "$status"
+    fi
+    options+=" --enable-native-access=ALL-UNNAMED --illegal-native-access=deny"
+    # Those two options are younger than 21.
+    if ! "$jdk/bin/java" --illegal-native-access=deny -version >/dev/null 2>&1; then
+        options="-Xcheck:jni -Djava.io.tmpdir=$TMPDIR"
+    fi
+    options+=" -Djdk.virtualThreadScheduler.parallelism=2"
+    options+=" -Djdk.virtualThreadScheduler.maxPoolSize=2"
+    maven surefire:test -pl fencelock "-Djvm=$jdk/bin/java" "-Dfencelock.test.jvm=$options" \
+        "-Dfencelock.test.groups=virtual | platform" -Dfencelock.test.excluded= || status=$?
+    step "-Xcheck:jni has nothing to say there" \
+        jni_is_clean "$module/target/surefire-reports" || status=$?
+    return "$status"
+}
