@@ -196,7 +196,6 @@ fn contend(lock: &Lock, turns: usize, folder: &Path, overlaps: &AtomicUsize) {
 fn either_may_be_killed(world: &mut World) {
     let (name, path) = ("distributed/killed", "/distributed/killed");
     let client = world.client();
-    let lock = client.lock(name).unwrap();
     // Ours vanishes: its session is cut off and ends.
     let proxy = fencelock_testkit::Proxy::start(&world.servers.address(0)).unwrap();
     let ours = Client::connect(format!("zk://{}?{SESSION}", proxy.address())).unwrap();
@@ -208,7 +207,12 @@ fn either_may_be_killed(world: &mut World) {
     let granted = world.curator.wait_for("granted heir");
     assert!(!guard.is_valid(), "Curator has it, and ours still trusts its hold");
     assert!(value(&granted, "token").unwrap().parse::<u64>().unwrap() > token);
-    // Curator's process is killed while it holds.
+    // Curator's process is killed while it holds a lock that nobody of ours has lost: the loss of
+    // one of ours is told until somebody who was told has released, which Curator cannot be.
+    let (name, path) = ("distributed/killed-later", "/distributed/killed-later");
+    let lock = client.lock(name).unwrap();
+    world.curator.tell(&format!("acquire last c {path}"));
+    world.curator.wait_for("granted last");
     let waiter = thread::spawn({
         let lock = lock.clone();
         move || lock.acquire().unwrap()
