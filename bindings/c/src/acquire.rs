@@ -10,8 +10,10 @@ use fencelock_support::{Lock, Owner, OwnerId, Patience};
 
 use crate::boundary::{Failure, call, give, invalid, want};
 use crate::callback::{fencelock_callback, start};
+use crate::cancel::Cancel;
 use crate::completion::{Outcome, fencelock_completion};
 use crate::connect::span;
+use crate::handle::Pin;
 use crate::hold::HoldObject;
 use crate::kinds::{
     Kind, fencelock_cancel, fencelock_client, fencelock_error, fencelock_hold, fencelock_lock,
@@ -69,7 +71,7 @@ pub(crate) struct Request {
     pub(crate) owner: Owner,
     lease: Option<Duration>,
     max_hold: Option<Duration>,
-    pub(crate) cancel: *mut fencelock_cancel,
+    cancel: *mut fencelock_cancel,
 }
 
 impl Request {
@@ -132,6 +134,14 @@ impl Request {
         Cow::Owned(lock)
     }
 
+    /// The token that cancels the wait, if one was given.
+    pub(crate) fn cancel(&self) -> Result<Option<Pin<'static, Cancel>>, Failure> {
+        match self.cancel.is_null() {
+            true => Ok(None),
+            false => Ok(Some(fencelock_cancel::get(self.cancel)?)),
+        }
+    }
+
     /// Only calls that block can be cancelled by a token.
     pub(crate) fn refuse_cancel(&self) -> Result<(), Failure> {
         match self.cancel.is_null() {
@@ -172,12 +182,9 @@ pub unsafe extern "C" fn fencelock_lock_acquire(
         want(hold, "hold")?;
         let lock = fencelock_lock::get(lock)?;
         let request = Request::read(options)?;
-        let granted = if request.cancel.is_null() {
-            request.on(&lock.lock).acquire(request.patience, None)?
-        } else {
-            let cancel = fencelock_cancel::get(request.cancel)?;
-            request.on(&lock.lock).acquire(request.patience, Some(cancel.token()))?
-        };
+        let cancel = request.cancel()?;
+        let cancel = cancel.as_ref().map(|cancel| cancel.token());
+        let granted = request.on(&lock.lock).acquire(request.patience, cancel)?;
         give(hold, "hold", fencelock_hold::make(HoldObject::new(granted))?)?;
     })
 }

@@ -7,9 +7,7 @@ use crate::boundary::{call, give, want};
 use crate::callback::{fencelock_callback, start};
 use crate::completion::{Outcome, fencelock_completion};
 use crate::hold::HoldObject;
-use crate::kinds::{
-    Kind, fencelock_cancel, fencelock_error, fencelock_hold, fencelock_lock, fencelock_operation,
-};
+use crate::kinds::{Kind, fencelock_error, fencelock_hold, fencelock_lock, fencelock_operation};
 use crate::status::fencelock_status;
 
 /// Enters a lock for the calling thread, or for the FENCELOCK_OWNER_LOCAL of `options` (which may be
@@ -32,12 +30,9 @@ pub unsafe extern "C" fn fencelock_lock_enter(
         let (owner, patience) = (&request.owner, request.patience);
         let entered = match lock.entries.again(owner)? {
             Some(token) => token,
-            None if request.cancel.is_null() => {
-                lock.entries.enter(&request.on(&lock.lock), owner, patience, None)?
-            }
             None => {
-                let cancel = fencelock_cancel::get(request.cancel)?;
-                let cancel = Some(cancel.token());
+                let cancel = request.cancel()?;
+                let cancel = cancel.as_ref().map(|cancel| cancel.token());
                 lock.entries.enter(&request.on(&lock.lock), owner, patience, cancel)?
             }
         };

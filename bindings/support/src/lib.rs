@@ -3,8 +3,8 @@
 //! A binding converts types and nothing else: it has no retry, no renewal, no timeout. What it
 //! needs besides the client itself is here: one [`Client`] for blocking and asynchronous calls,
 //! [`Operation`] to run an asynchronous call without a runtime and to cancel it, [`Dispatcher`] for
-//! hosts that have no loop of their own to deliver to, [`Handles`] for hosts that hold numbers in
-//! place of pointers, [`ConnectOptions`] by name, and the table of [`errors`].
+//! hosts that have no loop of their own to deliver to, [`ConnectOptions`] by name, and the table of
+//! [`errors`].
 //!
 //! ```
 //! use std::sync::mpsc;
@@ -24,7 +24,6 @@ mod client;
 mod dispatcher;
 mod entries;
 pub mod errors;
-mod handles;
 mod hold;
 mod lock;
 mod operation;
@@ -38,7 +37,6 @@ pub use fencelock::{
     Abandoned, CancelToken, Capabilities, Error, ErrorKind, HoldInfo, LockInfo, LossReason,
     Metrics, OwnerId, Result, WaiterInfo,
 };
-pub use handles::{Handle, Handles};
 pub use hold::Hold;
 pub use lock::{Acquiring, Begun, Lock, Owner, Patience};
 pub use operation::Operation;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fencelock::Builder;
 
-use crate::{Client, Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// An option's value, as hosts have them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,14 +121,6 @@ impl ConnectOptions {
             builder = builder.max_waiters(count);
         }
         builder
-    }
-
-    /// Connects.
-    ///
-    /// # Errors
-    /// As [`Client::connect`].
-    pub fn connect(self, url: &str) -> Result<Client> {
-        Client::connect(url, self)
     }
 }
 

@@ -5,7 +5,7 @@ use std::task::{Poll, Waker};
 
 use fencelock_engine::{LossReason, Outcome, Time};
 
-use crate::sync::{Arc, AtomicBool, Mutex, Ordering};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering};
 
 type Callback = Box<dyn FnOnce(LossReason) + Send>;
 type WantedCallback = Box<dyn FnOnce() + Send>;
@@ -21,6 +21,8 @@ struct Inner {
     ready: AtomicBool,
     /// Set with the loss; read without the mutex by a re-entry.
     lost: AtomicBool,
+    /// A hold that may be shared does not end by itself before this time, in nanoseconds.
+    certain_until: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -138,6 +140,17 @@ impl Cell {
 
     pub(crate) fn is_lost(&self) -> bool {
         self.0.lost.load(Ordering::Acquire)
+    }
+
+    /// Whether the hold can be trusted without asking the engine.
+    pub(crate) fn is_certain(&self, now: Time) -> bool {
+        now.as_nanos() < self.0.certain_until.load(Ordering::Relaxed) && !self.is_lost()
+    }
+
+    /// The engine's word. The hold may last longer, once renewed, and ends sooner only by being
+    /// lost.
+    pub(crate) fn set_certain_until(&self, until: Time) {
+        self.0.certain_until.store(until.as_nanos(), Ordering::Relaxed);
     }
 
     pub(crate) fn wanted(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -51,8 +51,6 @@ pub struct Guard {
     /// Told to what listens for this guard alone, once anything does.
     over: OnceLock<Arc<AtomicBool>>,
     since: Time,
-    /// A hold of the watchdog's does not end by itself before this time, in nanoseconds.
-    certain_until: AtomicU64,
 }
 
 /// Who acquired: what a guard needs to know of it.
@@ -96,7 +94,6 @@ impl Guard {
             released: AtomicBool::new(false),
             over: OnceLock::new(),
             since,
-            certain_until: AtomicU64::new(0),
         }
     }
 
@@ -115,7 +112,6 @@ impl Guard {
             released: AtomicBool::new(false),
             over: OnceLock::new(),
             since,
-            certain_until: AtomicU64::new(0),
         }
     }
 
@@ -157,10 +153,8 @@ impl Guard {
 
     /// Whether the hold can be trusted at this moment. Reads the clock; asks the store nothing.
     pub fn is_valid(&self) -> bool {
-        let certain = self.certain_until.load(Ordering::Relaxed);
         // Without the engine's mutex, as this is asked often.
-        let known = clock::now().as_nanos() < certain
-            && !self.cell.is_lost()
+        let known = self.cell.is_certain(clock::now())
             && !self.released.load(Ordering::Acquire)
             && !self.shared().is_forked();
         known || !self.remaining().is_zero()
@@ -177,14 +171,8 @@ impl Guard {
         if self.released.load(Ordering::Acquire) {
             return Duration::ZERO;
         }
-        let shared = self.lock.shared();
-        let left = shared.with(|core, now| (now, core.engine.remaining(now, self.hold)));
-        let Ok((now, Some(left))) = left else { return Duration::ZERO };
-        if self.shares {
-            // It may last longer than that, once renewed, and ends sooner only by being lost.
-            self.certain_until.store((now + left).as_nanos(), Ordering::Relaxed);
-        }
-        left
+        let shared = self.shares.then_some(&self.cell);
+        self.lock.remaining(self.hold, shared).unwrap_or(Duration::ZERO)
     }
 
     /// Resolves when the hold ends before its release, with the reason. The future does not borrow
@@ -365,13 +353,17 @@ impl Guard {
 
     /// Set when this guard is released: others may go on with the hold.
     fn over(&self) -> Arc<AtomicBool> {
-        let released = self.released.load(Ordering::Acquire);
-        self.over.get_or_init(|| Arc::new(AtomicBool::new(released))).clone()
+        let over = self.over.get_or_init(Arc::default);
+        // After it can be seen: a release at the same time sees it, or is seen here.
+        if self.released.load(Ordering::SeqCst) {
+            over.store(true, Ordering::Release);
+        }
+        over.clone()
     }
 
     /// Marks the guard as released; gives whether it was already.
     fn end(&self) -> bool {
-        let before = self.released.swap(true, Ordering::AcqRel);
+        let before = self.released.swap(true, Ordering::SeqCst);
         if let Some(over) = self.over.get() {
             over.store(true, Ordering::Release);
         }

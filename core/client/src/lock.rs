@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fencelock_engine::hold::LockKey;
 use fencelock_engine::request::Mode;
-use fencelock_engine::{Acquired, Ask, Name, Owner, Patience, Time};
+use fencelock_engine::{Acquired, Ask, HoldKey, Name, Owner, Patience, Time};
 
 use crate::cell::Cell;
 use crate::client::inspected;
@@ -319,15 +319,23 @@ impl LockRef {
 
     /// One more level under a hold of the watchdog's that this owner has, if it can be trusted.
     fn reenter(&self, owner: u64) -> Option<Shares> {
-        let shared = self.shared();
-        if shared.is_forked() {
+        if self.shared().is_forked() {
             return None;
         }
-        let now = clock::now();
-        self.nests.enter(owner, now, |hold| {
-            let left = shared.with(|core, now| core.engine.remaining(now, hold).map(|l| now + l));
-            left.ok().flatten()
+        self.nests.enter(owner, clock::now(), |shares| {
+            self.remaining(shares.hold, Some(&shares.cell)).is_some()
         })
+    }
+
+    /// What is left of a hold, by the engine's word; noted in the cell that guards share.
+    pub(crate) fn remaining(&self, hold: HoldKey, shared: Option<&Cell>) -> Option<Duration> {
+        let left = self.shared().with(|core, now| (now, core.engine.remaining(now, hold)));
+        let (now, left) = left.ok()?;
+        let left = left?;
+        if let Some(cell) = shared {
+            cell.set_certain_until(now + left);
+        }
+        Some(left)
     }
 
     fn count(&self, owner: &Owner) -> usize {

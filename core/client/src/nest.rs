@@ -18,8 +18,6 @@ pub(crate) struct Nests(Mutex<Vec<Nest>>);
 struct Nest {
     owner: u64,
     shared: Shared,
-    /// It is certain until then that the hold has not ended by itself.
-    certain_until: Time,
     levels: usize,
     /// How many levels there have been besides the first.
     reentries: u64,
@@ -48,25 +46,22 @@ impl Nests {
     /// Makes a hold of the watchdog's known. Others may follow while this one, though lost, has
     /// not been released.
     pub(crate) fn open(&self, owner: u64, shared: Shared) {
-        let nest = Nest { owner, shared, certain_until: Time::ZERO, levels: 1, reentries: 0 };
+        let nest = Nest { owner, shared, levels: 1, reentries: 0 };
         self.0.lock().push(nest);
     }
 
-    /// One more level, if the owner's hold can be trusted now. `look` asks the engine until when,
-    /// if it can at all.
+    /// One more level, if the owner's hold can be trusted now. `ask` asks the engine.
     pub(crate) fn enter(
         &self,
         owner: u64,
         now: Time,
-        look: impl FnOnce(HoldKey) -> Option<Time>,
+        ask: impl FnOnce(&Shared) -> bool,
     ) -> Option<Shared> {
         let mut nests = self.0.lock();
         let nest = nests.last_mut()?;
-        if nest.owner != owner || nest.shared.cell.is_lost() {
+        let good = || nest.shared.cell.is_certain(now) || ask(&nest.shared);
+        if nest.owner != owner || nest.shared.cell.is_lost() || !good() {
             return None;
-        }
-        if now >= nest.certain_until {
-            nest.certain_until = look(nest.shared.hold)?;
         }
         nest.levels += 1;
         nest.reentries += 1;

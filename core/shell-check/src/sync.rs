@@ -1,6 +1,6 @@
 //! Loom's primitives, under the names that the client's own `sync` gives.
 
-pub(crate) use loom::sync::atomic::AtomicBool;
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64};
 pub(crate) use loom::sync::{Arc, MutexGuard};
 pub(crate) use std::sync::atomic::Ordering;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Result;
-use crate::blocking::{Driver, Guard};
+use crate::blocking::{Driver, Guard, Interrupt};
 use crate::cancel::cancelled;
 use crate::guard::{Started, released};
 use crate::wait::Wait;
@@ -51,7 +51,8 @@ impl Acquiring {
     /// # Errors
     /// `Cancelled` when `stop` said so, and those of [`Acquiring::wait`].
     pub fn wait_unless(self, every: Duration, mut stop: impl FnMut() -> bool) -> Result<Guard> {
-        Guard::wait_unless(self.started, &self.driver, every, &mut stop)
+        let interrupt = Interrupt { every, stop: &mut stop };
+        Guard::wait_unless(self.started, &self.driver, Some(interrupt))
     }
 }
 
@@ -87,7 +88,8 @@ impl Releasing {
     /// # Errors
     /// `Cancelled` when `stop` said so: the release goes on; and those of [`Releasing::wait`].
     pub fn wait_unless(mut self, every: Duration, mut stop: impl FnMut() -> bool) -> Result<()> {
-        match self.driver.wait_unless(&mut self.wait, every, &mut stop) {
+        let interrupt = Interrupt { every, stop: &mut stop };
+        match self.driver.wait_unless(&mut self.wait, Some(interrupt)) {
             Some((outcome, _)) => released(outcome),
             None => Err(cancelled()),
         }

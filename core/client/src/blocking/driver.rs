@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::Poll;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fencelock_engine::{Outcome, Time};
 use tokio::runtime::{Handle, Runtime};
@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::alarm::Alarm;
 use crate::blocking::desk::{Desk, Sat, Seat, Seen, Watch};
-use crate::blocking::park;
+use crate::blocking::park::{self, Interrupt};
 use crate::builder::Resolved;
 use crate::client::Client;
 use crate::connect::{answered, prepare};
@@ -82,33 +82,22 @@ impl Driver {
 
     /// Waits for the end of a call.
     pub(crate) fn wait(&self, mut wait: Wait) -> (Outcome, Time) {
-        self.wait_for(&mut wait)
-    }
-
-    /// As [`Driver::wait`]; gives the call back for its cell.
-    pub(crate) fn wait_keeping(&self, mut wait: Wait) -> (Outcome, Time, Wait) {
-        let (outcome, now) = self.wait_for(&mut wait);
-        (outcome, now, wait)
-    }
-
-    /// As [`Driver::wait`], but asks `stop` each `every` whether to give up; `None` when it did.
-    pub(crate) fn wait_unless(
-        &self,
-        wait: &mut Wait,
-        every: Duration,
-        stop: &mut dyn FnMut() -> bool,
-    ) -> Option<(Outcome, Time)> {
-        match &self.room {
-            Some(room) if Handle::try_current().is_err() => room.wait_unless(wait, every, stop),
-            _ => park::park_unless(wait, every, stop),
+        match self.wait_unless(&mut wait, None) {
+            Some(ended) => ended,
+            None => unreachable!("nothing interrupts this wait"),
         }
     }
 
-    fn wait_for(&self, wait: &mut Wait) -> (Outcome, Time) {
+    /// As [`Driver::wait`]; `None` when it was interrupted.
+    pub(crate) fn wait_unless(
+        &self,
+        wait: &mut Wait,
+        mut interrupt: Option<Interrupt<'_>>,
+    ) -> Option<(Outcome, Time)> {
         match &self.room {
             // A runtime's thread may not run another runtime; the standby thread serves it.
-            Some(room) if Handle::try_current().is_err() => room.wait(wait),
-            _ => park::park(wait),
+            Some(room) if Handle::try_current().is_err() => room.wait(wait, &mut interrupt),
+            _ => park::park(wait, &mut interrupt),
         }
     }
 
@@ -154,44 +143,13 @@ impl Driver {
 }
 
 impl Room {
-    fn wait(&self, wait: &mut Wait) -> (Outcome, Time) {
-        if self.desk.take() {
-            return self.drive(wait);
-        }
-        wait.send();
-        park::spin(wait);
-        if wait.is_ready()
-            && let Poll::Ready(ended) = park::poll(wait)
-        {
-            return ended;
-        }
-        let seat = Seat::new(thread::current());
-        match self.desk.sit(&seat) {
-            Sat::Drive => return self.drive(wait),
-            Sat::Ask => self.yielding.notify_one(),
-            Sat::Park => {}
-        }
-        loop {
-            if let Poll::Ready(ended) = park::poll(wait) {
-                self.desk.rise(&seat);
-                return ended;
-            }
-            if seat.is_offered() {
-                return self.drive(wait);
-            }
-            thread::park();
-        }
-    }
-
-    /// As [`Room::wait`], in slices.
-    fn wait_unless(
+    fn wait(
         &self,
         wait: &mut Wait,
-        every: Duration,
-        stop: &mut dyn FnMut() -> bool,
+        interrupt: &mut Option<Interrupt<'_>>,
     ) -> Option<(Outcome, Time)> {
         if self.desk.take() {
-            return self.drive_unless(wait, every, stop);
+            return self.drive(wait, interrupt);
         }
         wait.send();
         park::spin(wait);
@@ -202,7 +160,7 @@ impl Room {
         }
         let seat = Seat::new(thread::current());
         match self.desk.sit(&seat) {
-            Sat::Drive => return self.drive_unless(wait, every, stop),
+            Sat::Drive => return self.drive(wait, interrupt),
             Sat::Ask => self.yielding.notify_one(),
             Sat::Park => {}
         }
@@ -212,38 +170,31 @@ impl Room {
                 return Some(ended);
             }
             if seat.is_offered() {
-                return self.drive_unless(wait, every, stop);
+                return self.drive(wait, interrupt);
             }
-            let parked = Instant::now();
-            thread::park_timeout(every);
-            if parked.elapsed() >= every && stop() {
+            if park::rest(interrupt) {
                 self.desk.rise(&seat);
                 return None;
             }
         }
     }
 
-    fn drive_unless(
+    /// Drives the connection until the call has ended. The role is the caller's.
+    fn drive(
         &self,
         wait: &mut Wait,
-        every: Duration,
-        stop: &mut dyn FnMut() -> bool,
+        interrupt: &mut Option<Interrupt<'_>>,
     ) -> Option<(Outcome, Time)> {
         let _leave = Leave(&self.desk);
+        let Some(interrupt) = interrupt else { return Some(self.block_on(wait)) };
         loop {
-            let slice = self.block_on(async { tokio::time::timeout(every, &mut *wait).await });
-            match slice {
+            let slice = async { tokio::time::timeout(interrupt.every, &mut *wait).await };
+            match self.block_on(slice) {
                 Ok(ended) => return Some(ended),
-                Err(_) if stop() => return None,
+                Err(_) if (interrupt.stop)() => return None,
                 Err(_) => {}
             }
         }
-    }
-
-    /// Drives the connection until the call has ended. The role is the caller's.
-    fn drive(&self, wait: &mut Wait) -> (Outcome, Time) {
-        let _leave = Leave(&self.desk);
-        self.block_on(wait)
     }
 
     fn block_on<F: Future>(&self, future: F) -> F::Output {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::blocking::{Driver, Releasing};
+use crate::blocking::{Driver, Interrupt, Releasing};
 use crate::cancel::cancelled;
 use crate::guard::{Started, extended, released};
 use crate::ticket::Ticket;
@@ -32,27 +32,19 @@ impl Guard {
     }
 
     pub(crate) fn wait(started: Started, driver: &Arc<Driver>) -> Result<Guard> {
-        let inner = match started {
-            Started::Granted(guard) => guard,
-            Started::Pending { wait, lock, by } => {
-                let (outcome, now, wait) = driver.wait_keeping(wait);
-                Started::finish(wait, lock, by, outcome, now)?
-            }
-        };
-        Ok(Guard { inner, driver: driver.clone() })
+        Guard::wait_unless(started, driver, None)
     }
 
-    /// As [`Guard::wait`], asking `stop` now and then.
+    /// As [`Guard::wait`]; `Cancelled` when it was interrupted.
     pub(crate) fn wait_unless(
         started: Started,
         driver: &Arc<Driver>,
-        every: Duration,
-        stop: &mut dyn FnMut() -> bool,
+        interrupt: Option<Interrupt<'_>>,
     ) -> Result<Guard> {
         let inner = match started {
             Started::Granted(guard) => guard,
             Started::Pending { mut wait, lock, by } => {
-                let Some((outcome, now)) = driver.wait_unless(&mut wait, every, stop) else {
+                let Some((outcome, now)) = driver.wait_unless(&mut wait, interrupt) else {
                     return Err(cancelled());
                 };
                 Started::finish(wait, lock, by, outcome, now)?

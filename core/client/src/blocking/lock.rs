@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::blocking::{Begun, Driver, Guard};
+use crate::blocking::{Begun, Driver, Guard, Interrupt};
 use crate::cancel::CancelToken;
 use crate::client::inspected;
 use crate::lock::Limit;
@@ -168,7 +168,8 @@ impl Lock {
         mut stop: impl FnMut() -> bool,
     ) -> Result<Guard> {
         let limit = limit.map_or(Limit::Forever, Limit::For);
-        Guard::wait_unless(self.inner.start(limit)?, &self.driver, every, &mut stop)
+        let interrupt = Interrupt { every, stop: &mut stop };
+        Guard::wait_unless(self.inner.start(limit)?, &self.driver, Some(interrupt))
     }
 
     /// Begins to acquire, waiting for at most `limit` (as long as it takes without one; zero is a

@@ -38,3 +38,4 @@ pub use guard::Guard;
 pub use lock::Lock;
 
 pub(crate) use driver::Driver;
+pub(crate) use park::Interrupt;

@@ -14,6 +14,13 @@ use crate::wait::Wait;
 /// How often to look before parking: a local hand-off often arrives in that time.
 const SPINS: u32 = 64;
 
+/// What a waiting thread looks at now and then.
+pub(crate) struct Interrupt<'a> {
+    pub(crate) every: Duration,
+    /// Whether to give up.
+    pub(crate) stop: &'a mut dyn FnMut() -> bool,
+}
+
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -43,11 +50,10 @@ pub(crate) fn spin(wait: &Wait) {
     }
 }
 
-/// As [`park`], but asks `stop` each `every` whether to give up; `None` when it did.
-pub(crate) fn park_unless(
+/// Waits without driving anything; `None` when it was interrupted.
+pub(crate) fn park(
     wait: &mut Wait,
-    every: Duration,
-    stop: &mut dyn FnMut() -> bool,
+    interrupt: &mut Option<Interrupt<'_>>,
 ) -> Option<(Outcome, Time)> {
     wait.send();
     spin(wait);
@@ -55,22 +61,19 @@ pub(crate) fn park_unless(
         if let Poll::Ready(ended) = poll(wait) {
             return Some(ended);
         }
-        let parked = Instant::now();
-        thread::park_timeout(every);
-        if parked.elapsed() >= every && stop() {
+        if rest(interrupt) {
             return None;
         }
     }
 }
 
-/// Waits without driving anything.
-pub(crate) fn park(wait: &mut Wait) -> (Outcome, Time) {
-    wait.send();
-    spin(wait);
-    loop {
-        if let Poll::Ready(ended) = poll(wait) {
-            return ended;
-        }
+/// Parks this thread once; gives whether to give up.
+pub(crate) fn rest(interrupt: &mut Option<Interrupt<'_>>) -> bool {
+    let Some(interrupt) = interrupt else {
         thread::park();
-    }
+        return false;
+    };
+    let parked = Instant::now();
+    thread::park_timeout(interrupt.every);
+    parked.elapsed() >= interrupt.every && (interrupt.stop)()
 }
