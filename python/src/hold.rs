@@ -23,6 +23,10 @@ impl Held {
         Arc::new(Held { hold, watch: OnceLock::new(), raise_on_lost })
     }
 
+    pub(crate) fn hold(&self) -> &fencelock_support::Hold {
+        &self.hold
+    }
+
     /// Releases, waiting for the store if need be. The outer error is a signal handler's.
     pub(crate) fn release(&self, py: Python<'_>) -> PyResult<Result<()>> {
         let begun = self.hold.begin_release();

@@ -1,11 +1,10 @@
 //! A lock.
 
-use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use fencelock_support::{Begun, Error, ErrorKind, Owner, OwnerId, Patience, Result};
-use parking_lot::Mutex;
+use fencelock_support::{
+    Begun, Entries, EntryKey, Error, ErrorKind, Owner, OwnerId, Patience, Result,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -17,9 +16,6 @@ use crate::mailbox::Mailbox;
 use crate::operation::{Value, start};
 use crate::signals;
 
-/// The key of holds that belong to no thread.
-const ANYBODY: u64 = 0;
-
 /// What the locks of threads, greenlets and tasks have in common.
 #[pyclass(frozen, subclass, weakref, module = "fencelock")]
 pub(crate) struct BaseLock {
@@ -28,6 +24,8 @@ pub(crate) struct BaseLock {
     ambient: bool,
     /// Who acquired must release; otherwise anybody may.
     per_owner: bool,
+    /// Acquiring again changes nothing but a count.
+    counts: bool,
     raise_on_lost: bool,
 }
 
@@ -61,13 +59,16 @@ impl BaseLock {
             (None, false) => lock = lock.owner(Owner::Fresh),
             (None, true) => ambient = true,
         }
+        let mut counts = ambient;
         if let Some(lease) = maybe_duration("lease", lease)? {
             lock = lock.lease(lease);
+            counts = false;
         }
         if let Some(ceiling) = maybe_duration("max_hold", max_hold)? {
             lock = lock.max_hold(ceiling);
+            counts = false;
         }
-        Ok(BaseLock { lock, ambient, per_owner: reentrant, raise_on_lost })
+        Ok(BaseLock { lock, ambient, per_owner: reentrant, counts, raise_on_lost })
     }
 
     /// The lock's name.
@@ -144,8 +145,17 @@ impl BaseLock {
 /// True True
 #[pyclass(frozen, extends = BaseLock, subclass, weakref, module = "fencelock")]
 pub(crate) struct Lock {
-    /// What each thread holds, the latest last.
-    holds: Mutex<Vec<(u64, Arc<Held>)>>,
+    entries: Entries<Kept>,
+}
+
+/// A hold in the lock's keeping.
+#[derive(Clone)]
+struct Kept(Arc<Held>);
+
+impl AsRef<fencelock_support::Hold> for Kept {
+    fn as_ref(&self) -> &fencelock_support::Hold {
+        self.0.hold()
+    }
 }
 
 #[pymethods]
@@ -163,7 +173,7 @@ impl Lock {
     ) -> PyResult<PyClassInitializer<Lock>> {
         let base =
             BaseLock::py_new(client, name, lease, max_hold, owner, reentrant, raise_on_lost)?;
-        Ok(PyClassInitializer::from(base).add_subclass(Lock { holds: Mutex::default() }))
+        Ok(PyClassInitializer::from(base).add_subclass(Lock { entries: Entries::new() }))
     }
 
     /// Acquire the lock; returns whether it was acquired.
@@ -180,9 +190,18 @@ impl Lock {
     #[pyo3(signature = (blocking=true, timeout=-1.0), text_signature = "($self, /, blocking=True, timeout=-1.0)")]
     fn acquire(slf: &Bound<'_, Self>, blocking: bool, timeout: f64) -> PyResult<bool> {
         let patience = patience(slf.py(), blocking, timeout)?;
+        let (key, entries) = (Lock::key(slf), &slf.get().entries);
+        let counts = slf.as_super().get().counts;
+        if counts && entries.again(key).is_some() {
+            return Ok(true);
+        }
         match Lock::wait(slf, patience)? {
+            Ok(held) if counts => {
+                entries.first(key, Kept(held));
+                Ok(true)
+            }
             Ok(held) => {
-                Lock::push(slf, held);
+                entries.apart(key, Kept(held));
                 Ok(true)
             }
             Err(error) if refused(&error) => Ok(false),
@@ -197,7 +216,8 @@ impl Lock {
     ///     LostError: The hold had ended before: what was done under it may have overlapped.
     ///     UnavailableError: The store did not answer; the release goes on in the background.
     fn release(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let released = Lock::pop(slf)?.release(slf.py())?;
+        let Some(last) = Lock::leave(slf)? else { return Ok(()) };
+        let released = last.release(slf.py())?;
         given(slf.py(), released)
     }
 
@@ -243,28 +263,22 @@ impl Lock {
     /// The latest hold that this thread has through this object; None without one.
     #[getter]
     fn current<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let key = Lock::key(slf);
-        let held = {
-            let holds = slf.get().holds.lock();
-            holds.iter().rev().find(|(owner, _)| *owner == key).map(|(_, held)| held.clone())
-        };
-        match held {
-            Some(held) => Ok(Some(hold::for_threads(slf.py(), held)?.into_any())),
-            None => Ok(None),
+        match slf.get().entries.hold(Lock::key(slf)) {
+            Ok(kept) => Ok(Some(hold::for_threads(slf.py(), kept.0)?.into_any())),
+            Err(_) => Ok(None),
         }
     }
 
     /// How many holds this thread has through this object.
     #[getter]
-    fn count(slf: &Bound<'_, Self>) -> usize {
-        let key = Lock::key(slf);
-        slf.get().holds.lock().iter().filter(|(owner, _)| *owner == key).count()
+    fn count(slf: &Bound<'_, Self>) -> u64 {
+        slf.get().entries.depth(Lock::key(slf))
     }
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let held = given(slf.py(), Lock::wait(slf, Patience::Forever)?)?;
         let hold = hold::for_threads(slf.py(), held.clone())?;
-        Lock::push(slf, held);
+        slf.get().entries.apart(Lock::key(slf), Kept(held));
         Ok(hold.into_any())
     }
 
@@ -276,11 +290,14 @@ impl Lock {
         traceback: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let _ = (kind, traceback);
-        Lock::pop(slf)?.leave(slf.py(), error)
+        match Lock::leave(slf)? {
+            Some(last) => last.leave(slf.py(), error),
+            None => Ok(()),
+        }
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let count = slf.get().holds.lock().len();
+        let count = slf.get().entries.total();
         let state = if count > 0 { "locked" } else { "unlocked" };
         let kind = slf.get_type().fully_qualified_name()?;
         let name = slf.as_super().get().lock.name();
@@ -289,8 +306,8 @@ impl Lock {
 }
 
 impl Lock {
-    fn key(slf: &Bound<'_, Self>) -> u64 {
-        if slf.as_super().get().per_owner { thread() } else { ANYBODY }
+    fn key(slf: &Bound<'_, Self>) -> EntryKey {
+        if slf.as_super().get().per_owner { EntryKey::thread() } else { EntryKey::ANYBODY }
     }
 
     /// Acquires. The outer error is what a signal's handler raised.
@@ -307,34 +324,14 @@ impl Lock {
         Ok(Ok(Held::new(hold, base.raise_on_lost)))
     }
 
-    fn push(slf: &Bound<'_, Self>, held: Arc<Held>) {
-        let key = Lock::key(slf);
-        slf.get().holds.lock().push((key, held));
-    }
-
-    fn pop(slf: &Bound<'_, Self>) -> PyResult<Arc<Held>> {
-        let key = Lock::key(slf);
-        let mut holds = slf.get().holds.lock();
-        match holds.iter().rposition(|(owner, _)| *owner == key) {
-            Some(latest) => Ok(holds.remove(latest).1),
-            None => {
-                drop(holds);
+    /// Leaves once; gives the hold that is to be released.
+    fn leave(slf: &Bound<'_, Self>) -> PyResult<Option<Arc<Held>>> {
+        match slf.get().entries.less(Lock::key(slf)) {
+            Ok(last) => Ok(last.map(|kept| kept.0)),
+            Err(error) if error.kind() == ErrorKind::NotHeld => {
                 Err(raised(slf.py(), &slf.as_super().get().not_held_error()))
             }
+            Err(error) => Err(raised(slf.py(), &error)),
         }
     }
-}
-
-/// A number of this thread's own.
-fn thread() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(ANYBODY + 1);
-    thread_local! {
-        static NUMBER: Cell<u64> = const { Cell::new(ANYBODY) };
-    }
-    NUMBER.with(|number| {
-        if number.get() == ANYBODY {
-            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
-        }
-        number.get()
-    })
 }

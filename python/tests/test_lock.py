@@ -33,7 +33,10 @@ def test_the_thread_re_enters_and_others_wait(client, name):
     assert lock.acquire()
     assert lock.acquire(blocking=False)
     assert lock.count == 2
-    assert lock.current.reentry
+    with lock as inner:
+        assert inner.reentry
+        assert lock.count == 3
+        assert lock.current.token == inner.token
     assert client.lock(name).acquire(timeout=0)
     seen = []
     thread = threading.Thread(

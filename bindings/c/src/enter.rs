@@ -2,6 +2,8 @@
 
 use std::ffi::c_void;
 
+use fencelock_support::EntryKey;
+
 use crate::acquire::{Request, fencelock_acquire_options};
 use crate::boundary::{call, give, want};
 use crate::callback::{fencelock_callback, start};
@@ -27,13 +29,13 @@ pub unsafe extern "C" fn fencelock_lock_enter(
     call!(error, {
         let lock = fencelock_lock::get(lock)?;
         let request = Request::read(options)?;
-        let (owner, patience) = (&request.owner, request.patience);
-        let entered = match lock.entries.again(owner)? {
+        let key = EntryKey::try_from(&request.owner)?;
+        let entered = match lock.entries.again(key) {
             Some(token) => token,
             None => {
                 let cancel = request.cancel()?;
                 let cancel = cancel.as_ref().map(|cancel| cancel.token());
-                lock.entries.enter(&request.on(&lock.lock), owner, patience, cancel)?
+                lock.entries.enter(&request.on(&lock.lock), key, request.patience, cancel)?
             }
         };
         if !token.is_null() {
@@ -59,8 +61,8 @@ pub unsafe extern "C" fn fencelock_lock_enter_async(
         request.refuse_cancel()?;
         start(now, callback, user_data, operation, |done| {
             let entered = move |token: Result<_, _>| done(token.map(Outcome::Number));
-            let (owner, patience) = (&request.owner, request.patience);
-            Ok(lock.entries.enter_async(&request.on(&lock.lock), owner, patience, entered)?)
+            let key = EntryKey::try_from(&request.owner)?;
+            Ok(lock.entries.enter_async(&request.on(&lock.lock), key, request.patience, entered))
         })?;
     })
 }
@@ -79,7 +81,7 @@ pub unsafe extern "C" fn fencelock_lock_leave(
     call!(error, {
         let lock = fencelock_lock::get(lock)?;
         let request = Request::read(options)?;
-        lock.entries.leave(&request.owner)?;
+        lock.entries.leave(EntryKey::try_from(&request.owner)?)?;
     })
 }
 
@@ -98,7 +100,7 @@ pub unsafe extern "C" fn fencelock_lock_leave_async(
         let request = Request::read(options)?;
         start(now, callback, user_data, std::ptr::null_mut(), |done| {
             let left = move |left: Result<(), _>| done(left.map(|()| Outcome::Nothing));
-            lock.entries.leave_async(&request.owner, left)?;
+            lock.entries.leave_async(EntryKey::try_from(&request.owner)?, left)?;
             Ok(None)
         })?;
     })
@@ -114,7 +116,7 @@ pub unsafe extern "C" fn fencelock_lock_depth(
     call!({
         let lock = fencelock_lock::get(lock)?;
         let request = Request::read(options)?;
-        give(depth, "depth", lock.entries.depth(&request.owner)?)?;
+        give(depth, "depth", lock.entries.depth(EntryKey::try_from(&request.owner)?))?;
     })
 }
 
@@ -132,7 +134,7 @@ pub unsafe extern "C" fn fencelock_lock_entered(
         want(hold, "hold")?;
         let lock = fencelock_lock::get(lock)?;
         let request = Request::read(options)?;
-        let entered = lock.entries.hold(&request.owner)?;
+        let entered = lock.entries.hold(EntryKey::try_from(&request.owner)?)?;
         give(hold, "hold", fencelock_hold::make(HoldObject::new(entered))?)?;
     })
 }

@@ -15,80 +15,151 @@ use crate::{CancelToken, Error, ErrorKind, Operation, Result};
 ///
 /// A hold that was lost is not counted on: entering again acquires anew, with a new token, and what
 /// was entered before is told `Lost` when it leaves.
-#[derive(Debug, Default)]
-pub struct Entries(Mutex<Vec<Entry>>);
+///
+/// `H` is what the host keeps of a hold.
+#[derive(Debug)]
+pub struct Entries<H = Hold>(Mutex<Vec<Entry<H>>>);
 
 /// An owner of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Key(u64);
+pub struct EntryKey(u64);
 
 #[derive(Debug)]
-struct Entry {
-    key: Key,
-    hold: Hold,
+struct Entry<H> {
+    key: EntryKey,
+    hold: H,
     count: u64,
+    /// Whether it may be entered again.
+    shared: bool,
 }
 
-impl Entries {
+impl<H> Default for Entries<H> {
+    fn default() -> Entries<H> {
+        Entries::new()
+    }
+}
+
+impl<H> Entries<H> {
     /// Nobody is in.
-    pub const fn new() -> Entries {
+    pub const fn new() -> Entries<H> {
         Entries(Mutex::new(Vec::new()))
     }
 
-    /// Enters again, when the owner is in and its hold is valid; gives the token.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for another kind of owner than a thread or a number.
-    pub fn again(&self, owner: &Owner) -> Result<Option<u64>> {
-        Ok(self.count(Key::of(owner)?))
+    /// How often anybody is in.
+    pub fn total(&self) -> u64 {
+        self.0.lock().iter().map(|entry| entry.count).sum()
     }
 
-    /// Enters for [`Owner::Thread`] or [`Owner::Local`], and gives the token. `lock` has that owner.
+    /// How often the owner is in, holds that were lost included.
+    pub fn depth(&self, key: EntryKey) -> u64 {
+        let entries = self.0.lock();
+        entries.iter().filter(|entry| entry.key == key).map(|entry| entry.count).sum()
+    }
+}
+
+impl<H: AsRef<Hold> + Clone> Entries<H> {
+    /// Enters again, when the owner is in and its hold is valid; gives the token.
+    pub fn again(&self, key: EntryKey) -> Option<u64> {
+        let mut entries = self.0.lock();
+        let entry = entries.iter_mut().rfind(|entry| entry.key == key)?;
+        let hold = entry.hold.as_ref();
+        if !entry.shared || !hold.is_valid() {
+            return None;
+        }
+        entry.count += 1;
+        Some(hold.token())
+    }
+
+    /// Enters with a new hold, under which the owner may enter again.
+    pub fn first(&self, key: EntryKey, hold: H) {
+        self.0.lock().push(Entry { key, hold, count: 1, shared: true });
+    }
+
+    /// Enters with a new hold that is the host's to end: entering again takes another.
+    pub fn apart(&self, key: EntryKey, hold: H) {
+        self.0.lock().push(Entry { key, hold, count: 1, shared: false });
+    }
+
+    /// Leaves once; the last time gives the hold, to be released.
     ///
     /// # Errors
-    /// As [`Lock::acquire`]; `InvalidArgument` for another kind of owner.
+    /// `NotHeld` when the owner is not in, `Lost` when its hold has ended.
+    pub fn less(&self, key: EntryKey) -> Result<Option<H>> {
+        let mut entries = self.0.lock();
+        let last = entries.iter().rposition(|entry| entry.key == key).ok_or_else(not_in)?;
+        let entry = &mut entries[last];
+        entry.count -= 1;
+        if entry.count == 0 {
+            return Ok(Some(entries.remove(last).hold));
+        }
+        let hold = entry.hold.as_ref();
+        if hold.is_lost() {
+            return hold.check().map(|_| None);
+        }
+        Ok(None)
+    }
+
+    /// The hold that the owner entered with last.
+    ///
+    /// # Errors
+    /// `NotHeld` when the owner is not in.
+    pub fn hold(&self, key: EntryKey) -> Result<H> {
+        let entries = self.0.lock();
+        let entry = entries.iter().rfind(|entry| entry.key == key);
+        entry.map(|entry| entry.hold.clone()).ok_or_else(not_in)
+    }
+}
+
+impl Entries {
+    /// Enters. `lock` has the key's owner.
+    ///
+    /// # Errors
+    /// As [`Lock::acquire`].
     pub fn enter(
         &self,
         lock: &Lock,
-        owner: &Owner,
+        key: EntryKey,
         patience: Patience,
         cancel: Option<&CancelToken>,
     ) -> Result<u64> {
-        let key = Key::of(owner)?;
-        if let Some(token) = self.count(key) {
+        if let Some(token) = self.again(key) {
             return Ok(token);
         }
         let hold = lock.acquire(patience, cancel)?;
-        Ok(self.first(key, hold))
+        let token = hold.token();
+        self.first(key, hold);
+        Ok(token)
     }
 
-    /// See [`Entries::enter`]. `None`: `done` was called already, or the call could not begin.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for a kind of owner that cannot be; then `done` is not called.
+    /// See [`Entries::enter`]. `None`: `done` was called already.
     pub fn enter_async(
         self: &std::sync::Arc<Entries>,
         lock: &Lock,
-        owner: &Owner,
+        key: EntryKey,
         patience: Patience,
         done: impl FnOnce(Result<u64>) + Send + 'static,
-    ) -> Result<Option<Operation>> {
-        let key = Key::of(owner)?;
-        if let Some(token) = self.count(key) {
+    ) -> Option<Operation> {
+        if let Some(token) = self.again(key) {
             done(Ok(token));
-            return Ok(None);
+            return None;
         }
         let entries = self.clone();
-        let entered = move |hold: Result<Hold>| done(hold.map(|hold| entries.first(key, hold)));
-        Ok(Some(lock.acquire_async(patience, entered)))
+        let entered = move |hold: Result<Hold>| {
+            done(hold.map(|hold| {
+                let token = hold.token();
+                entries.first(key, hold);
+                token
+            }));
+        };
+        Some(lock.acquire_async(patience, entered))
     }
 
     /// Leaves once; the last time releases.
     ///
     /// # Errors
-    /// `NotHeld` when the owner is not in, `Lost` when its hold has ended, and as [`Hold::release`].
-    pub fn leave(&self, owner: &Owner) -> Result<()> {
-        match self.less(Key::of(owner)?)? {
+    /// As [`Entries::less`] and [`Hold::release`].
+    pub fn leave(&self, key: EntryKey) -> Result<()> {
+        match self.less(key)? {
             None => Ok(()),
             Some(hold) => hold.release(),
         }
@@ -100,10 +171,10 @@ impl Entries {
     /// As there, when that is known at once; then `done` is not called.
     pub fn leave_async(
         &self,
-        owner: &Owner,
+        key: EntryKey,
         done: impl FnOnce(Result<()>) + Send + 'static,
     ) -> Result<()> {
-        match self.less(Key::of(owner)?)? {
+        match self.less(key)? {
             None => done(Ok(())),
             Some(hold) => {
                 hold.release_async(done);
@@ -111,86 +182,42 @@ impl Entries {
         }
         Ok(())
     }
+}
 
-    /// How often the owner is in, holds that were lost included.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for another kind of owner.
-    pub fn depth(&self, owner: &Owner) -> Result<u64> {
-        let key = Key::of(owner)?;
-        let entries = self.0.lock();
-        Ok(entries.iter().filter(|entry| entry.key == key).map(|entry| entry.count).sum())
-    }
+/// As with the client's own owners, the highest bits tell threads and numbers apart.
+const THREAD: u64 = 1 << 63;
 
-    /// The hold that the owner entered with last.
-    ///
-    /// # Errors
-    /// `NotHeld` when the owner is not in.
-    pub fn hold(&self, owner: &Owner) -> Result<Hold> {
-        let key = Key::of(owner)?;
-        let entries = self.0.lock();
-        let entry = entries.iter().rev().find(|entry| entry.key == key);
-        entry.map(|entry| entry.hold.clone()).ok_or_else(not_in)
-    }
+impl EntryKey {
+    /// For a host that does not ask who leaves.
+    pub const ANYBODY: EntryKey = EntryKey(0);
 
-    fn count(&self, key: Key) -> Option<u64> {
-        let mut entries = self.0.lock();
-        let entry = entries.iter_mut().rev().find(|entry| entry.key == key)?;
-        if !entry.hold.is_valid() {
-            return None;
+    /// The calling thread.
+    pub fn thread() -> EntryKey {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        thread_local! {
+            static NUMBER: Cell<u64> = const { Cell::new(0) };
         }
-        entry.count += 1;
-        Some(entry.hold.token())
-    }
-
-    fn first(&self, key: Key, hold: Hold) -> u64 {
-        let token = hold.token();
-        self.0.lock().push(Entry { key, hold, count: 1 });
-        token
-    }
-
-    /// Counts down; gives the hold when it is to be released.
-    fn less(&self, key: Key) -> Result<Option<Hold>> {
-        let mut entries = self.0.lock();
-        let last = entries.iter().rposition(|entry| entry.key == key).ok_or_else(not_in)?;
-        let entry = &mut entries[last];
-        entry.count -= 1;
-        if entry.count == 0 {
-            return Ok(Some(entries.remove(last).hold));
-        }
-        if entry.hold.is_lost() {
-            return entry.hold.check().map(|_| None);
-        }
-        Ok(None)
+        NUMBER.with(|number| {
+            if number.get() == 0 {
+                number.set(NEXT.fetch_add(1, Ordering::Relaxed));
+            }
+            EntryKey(THREAD | number.get())
+        })
     }
 }
 
-impl Key {
-    fn of(owner: &Owner) -> Result<Key> {
-        // As with the client's own owners, the highest bits tell these apart.
-        const THREAD: u64 = 1 << 63;
+impl TryFrom<&Owner> for EntryKey {
+    type Error = Error;
+    fn try_from(owner: &Owner) -> Result<EntryKey> {
         match owner {
-            Owner::Thread => Ok(Key(THREAD | thread())),
-            Owner::Local(number) => Ok(Key(number & ((THREAD >> 1) - 1))),
+            Owner::Thread => Ok(EntryKey::thread()),
+            Owner::Local(number) => Ok(EntryKey(number & ((THREAD >> 1) - 1))),
             Owner::Fresh | Owner::Explicit(_) => Err(Error::new(
                 ErrorKind::InvalidArgument,
                 "only a thread or a numbered owner enters a lock: acquire it for a hold instead",
             )),
         }
     }
-}
-
-fn thread() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    thread_local! {
-        static NUMBER: Cell<u64> = const { Cell::new(0) };
-    }
-    NUMBER.with(|number| {
-        if number.get() == 0 {
-            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
-        }
-        number.get()
-    })
 }
 
 fn not_in() -> Error {

@@ -13,6 +13,12 @@ use crate::{Abandoned, LossReason, Result};
 #[derive(Clone, Debug)]
 pub struct Hold(Arc<blocking::Guard>);
 
+impl AsRef<Hold> for Hold {
+    fn as_ref(&self) -> &Hold {
+        self
+    }
+}
+
 impl Hold {
     pub(crate) fn new(guard: blocking::Guard) -> Hold {
         Hold(Arc::new(guard))

@@ -31,7 +31,7 @@ mod options;
 
 pub use client::Client;
 pub use dispatcher::Dispatcher;
-pub use entries::Entries;
+pub use entries::{Entries, EntryKey};
 pub use fencelock::blocking::Releasing;
 pub use fencelock::{
     Abandoned, CancelToken, Capabilities, Error, ErrorKind, HoldInfo, LockInfo, LossReason,

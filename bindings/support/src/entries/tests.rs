@@ -24,18 +24,18 @@ fn kind<T: std::fmt::Debug>(result: Result<T>) -> ErrorKind {
 fn entering_is_counted_and_the_last_leave_releases() {
     let (_client, lock) = lock();
     let entries = Entries::new();
-    let me = Owner::Thread;
-    let token = entries.enter(&lock, &me, Patience::Try, None).unwrap();
-    assert_eq!(entries.enter(&lock, &me, Patience::Try, None).unwrap(), token);
-    assert_eq!(entries.depth(&me).unwrap(), 2);
-    assert_eq!(entries.hold(&me).unwrap().token(), token);
-    entries.leave(&me).unwrap();
+    let me = EntryKey::thread();
+    let token = entries.enter(&lock, me, Patience::Try, None).unwrap();
+    assert_eq!(entries.enter(&lock, me, Patience::Try, None).unwrap(), token);
+    assert_eq!(entries.depth(me), 2);
+    assert_eq!(entries.hold(me).unwrap().token(), token);
+    entries.leave(me).unwrap();
     assert!(lock.is_locked().unwrap());
-    entries.leave(&me).unwrap();
+    entries.leave(me).unwrap();
     assert!(!lock.is_locked().unwrap());
-    assert_eq!(kind(entries.leave(&me)), ErrorKind::NotHeld);
-    assert_eq!(kind(entries.hold(&me)), ErrorKind::NotHeld);
-    assert!(entries.enter(&lock, &me, Patience::Try, None).unwrap() > token);
+    assert_eq!(kind(entries.leave(me)), ErrorKind::NotHeld);
+    assert_eq!(kind(entries.hold(me)), ErrorKind::NotHeld);
+    assert!(entries.enter(&lock, me, Patience::Try, None).unwrap() > token);
 }
 
 #[test]
@@ -44,13 +44,15 @@ fn owners_exclude_each_other() {
     let entries = Entries::new();
     let (one, two) = (Owner::Local(1), Owner::Local(2));
     let enter = |owner: &Owner| {
-        entries.enter(&lock.clone().owner(owner.clone()), owner, Patience::Try, None)
+        let key = EntryKey::try_from(owner)?;
+        entries.enter(&lock.clone().owner(owner.clone()), key, Patience::Try, None)
     };
+    let leave = |owner: &Owner| entries.leave(EntryKey::try_from(owner)?);
     enter(&one).unwrap();
     assert_eq!(kind(enter(&two)), ErrorKind::Contended);
-    assert_eq!(kind(entries.leave(&two)), ErrorKind::NotHeld);
-    assert_eq!(kind(entries.leave(&Owner::Thread)), ErrorKind::NotHeld);
-    entries.leave(&one).unwrap();
+    assert_eq!(kind(leave(&two)), ErrorKind::NotHeld);
+    assert_eq!(kind(leave(&Owner::Thread)), ErrorKind::NotHeld);
+    leave(&one).unwrap();
     enter(&two).unwrap();
     assert_eq!(kind(enter(&Owner::Fresh)), ErrorKind::InvalidArgument);
 }
@@ -59,21 +61,22 @@ fn owners_exclude_each_other() {
 fn what_was_lost_is_acquired_anew_and_its_leaves_are_told() {
     let (client, lock) = lock();
     let entries = Entries::new();
-    let me = Owner::Local(5);
-    let mine = lock.owner(me.clone());
-    let first = entries.enter(&mine, &me, Patience::Try, None).unwrap();
-    entries.enter(&mine, &me, Patience::Try, None).unwrap();
+    let owner = Owner::Local(5);
+    let me = EntryKey::try_from(&owner).unwrap();
+    let mine = lock.owner(owner);
+    let first = entries.enter(&mine, me, Patience::Try, None).unwrap();
+    entries.enter(&mine, me, Patience::Try, None).unwrap();
     let (told, lost) = mpsc::channel();
-    entries.hold(&me).unwrap().on_lost(move |reason| told.send(reason).unwrap());
+    entries.hold(me).unwrap().on_lost(move |reason| told.send(reason).unwrap());
     client.break_lock("x").unwrap();
     lost.recv_timeout(BOUND).unwrap();
-    let second = entries.enter(&mine, &me, Patience::Forever, None).unwrap();
+    let second = entries.enter(&mine, me, Patience::Forever, None).unwrap();
     assert!(second > first);
-    assert_eq!(entries.depth(&me).unwrap(), 3);
-    entries.leave(&me).unwrap();
-    assert_eq!(kind(entries.leave(&me)), ErrorKind::Lost);
-    assert_eq!(kind(entries.leave(&me)), ErrorKind::Lost);
-    assert_eq!(kind(entries.leave(&me)), ErrorKind::NotHeld);
+    assert_eq!(entries.depth(me), 3);
+    entries.leave(me).unwrap();
+    assert_eq!(kind(entries.leave(me)), ErrorKind::Lost);
+    assert_eq!(kind(entries.leave(me)), ErrorKind::Lost);
+    assert_eq!(kind(entries.leave(me)), ErrorKind::NotHeld);
 }
 
 #[test]
@@ -85,22 +88,43 @@ fn waiting_to_enter_need_not_block() {
         let (told, ended) = mpsc::channel();
         let lock = lock.clone().owner(owner.clone());
         let done = move |token| told.send(token).unwrap();
-        let operation = entries.enter_async(&lock, owner, Patience::Forever, done).unwrap();
+        let key = EntryKey::try_from(owner).unwrap();
+        let operation = entries.enter_async(&lock, key, Patience::Forever, done);
         (operation, ended)
     };
     let first = enter(&one).1.recv_timeout(BOUND).unwrap().unwrap();
     assert_eq!(enter(&one).1.recv_timeout(BOUND).unwrap().unwrap(), first);
     let (waiting, second) = enter(&two);
     assert!(waiting.is_some());
+    let key = EntryKey::try_from(&one).unwrap();
     let leave = || {
         let (told, ended) = mpsc::channel();
-        entries.leave_async(&one, move |left| told.send(left).unwrap()).unwrap();
+        entries.leave_async(key, move |left| told.send(left).unwrap()).unwrap();
         ended.recv_timeout(BOUND).unwrap()
     };
     leave().unwrap();
     assert!(second.try_recv().is_err());
     leave().unwrap();
     assert!(second.recv_timeout(BOUND).unwrap().unwrap() > first);
-    assert_eq!(entries.depth(&two).unwrap(), 1);
-    assert_eq!(kind(entries.leave_async(&one, drop)), ErrorKind::NotHeld);
+    assert_eq!(entries.depth(EntryKey::try_from(&two).unwrap()), 1);
+    assert_eq!(kind(entries.leave_async(key, drop)), ErrorKind::NotHeld);
+}
+
+#[test]
+fn a_hold_that_is_apart_is_not_counted_on() {
+    let (_client, lock) = lock();
+    let entries = Entries::new();
+    let me = EntryKey::thread();
+    let apart = lock.acquire(Patience::Try, None).unwrap();
+    entries.apart(me, apart.clone());
+    assert_eq!(entries.again(me), None);
+    entries.enter(&lock, me, Patience::Try, None).unwrap();
+    assert!(entries.again(me).is_some());
+    assert_eq!((entries.depth(me), entries.total()), (3, 3));
+    apart.release().unwrap();
+    entries.leave(me).unwrap();
+    assert!(lock.is_locked().unwrap());
+    entries.leave(me).unwrap();
+    assert!(!lock.is_locked().unwrap());
+    assert_eq!(kind(entries.leave(me)), ErrorKind::NotHeld);
 }
