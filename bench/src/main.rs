@@ -12,12 +12,15 @@ use fencelock_bench::report::{EnsembleReport, Part, Report};
 use fencelock_bench::{Result, cost, handoff, local, pair, rivals, zookeeper};
 use fencelock_testkit::{RedisServer, ZooKeeper};
 
-const USAGE: &str = "usage: fencelock-bench [zookeeper] [--quick] [--only TEXT] [--out FILE]";
+const USAGE: &str =
+    "usage: fencelock-bench [zookeeper] [--quick] [--rounds N] [--only TEXT] [--out FILE]";
 
 /// What was asked for on the command line.
 #[derive(Default)]
 struct Args {
     quick: bool,
+    /// How many rounds, instead of what the effort has.
+    rounds: Option<usize>,
     only: String,
     out: Option<PathBuf>,
     /// Print one part as JSON: the rest of the program has pinned this process.
@@ -33,6 +36,10 @@ impl Args {
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--quick" => args.quick = true,
+                "--rounds" => {
+                    let rounds = words.next().and_then(|text| text.parse().ok());
+                    args.rounds = Some(rounds.filter(|rounds| *rounds > 0).ok_or(USAGE)?);
+                }
                 "--part" => args.part = true,
                 "zookeeper" => args.zookeeper = true,
                 "--only" => args.only = words.next().ok_or(USAGE)?.clone(),
@@ -44,11 +51,9 @@ impl Args {
     }
 
     fn effort(&self) -> Effort {
-        if self.quick {
-            Effort { rounds: 3, slice: Duration::from_millis(60) }
-        } else {
-            Effort { rounds: 11, slice: Duration::from_millis(200) }
-        }
+        let (rounds, slice) = if self.quick { (3, 60) } else { (11, 200) };
+        let rounds = self.rounds.unwrap_or(rounds);
+        Effort { rounds, slice: Duration::from_millis(slice) }
     }
 }
 
@@ -136,6 +141,9 @@ fn pinned(args: &Args) -> Result<Part> {
     again.args(["-c", "0"]).arg(std::env::current_exe()?).arg("--part");
     if args.quick {
         again.arg("--quick");
+    }
+    if let Some(rounds) = args.rounds {
+        again.args(["--rounds", &rounds.to_string()]);
     }
     again.args(["--only", &args.only]).stderr(Stdio::inherit());
     let output = again.output().map_err(|error| format!("taskset (of util-linux): {error}"))?;

@@ -122,9 +122,11 @@ onEachStore('holds', (store) => {
   test('extend makes the lease longer, never shorter', async () => {
     const hold = await store.locks.acquire(unique(), { lease: 5_000 });
     await hold.extend(60_000);
-    assert.ok(hold.remaining > 50_000);
+    // Never beyond the session, where that is the lease.
+    const [long, still] = store.locks.capabilities.leases ? [50_000, 40_000] : [15_000, 10_000];
+    assert.ok(hold.remaining > long);
     await hold.extend(1_000);
-    assert.ok(hold.remaining > 40_000);
+    assert.ok(hold.remaining > still);
     assert.ok((await rejection(hold.extend(1))) instanceof InvalidArgumentError);
     await hold.release();
   });
@@ -193,7 +195,9 @@ onEachStore('holds', (store) => {
     const hold = await labelled.acquire(name, { owner: 'trace-1' });
     const info = await store.locks.inspect(name);
     assert.equal(info?.token, hold.token);
-    assert.equal(info?.owner, 'trace-1');
+    // Where owners are the client's own affair, the store does not know them.
+    const { owners } = store.locks.capabilities;
+    assert.equal(info?.owner, owners ? 'trace-1' : undefined);
     assert.equal(info?.holds[0]?.label, 'billing');
     assert.equal(info?.holds[0]?.clientId, labelled.clientId);
     assert.deepEqual(await store.locks.list({ prefix: name, limit: 5 }), [name]);
@@ -204,7 +208,8 @@ onEachStore('holds', (store) => {
     assert.equal(metrics.grants, 1);
     assert.equal(metrics.lossesBy.ended, 0);
     assert.match(metrics.prometheus, /fencelock_hold_seconds_count 1/);
-    assert.equal(labelled.capabilities.store, store.scheme === 'rediss' ? 'redis' : store.scheme);
+    const kinds: Record<string, string> = { rediss: 'redis', zk: 'zookeeper' };
+    assert.equal(labelled.capabilities.store, kinds[store.scheme] ?? store.scheme);
   });
 
   test('types and ranges of arguments', async () => {

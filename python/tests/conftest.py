@@ -19,8 +19,16 @@ import fencelock
 BOUND = 30.0
 ZOOKEEPER = os.environ.get("FENCELOCK_TEST_ZK", "")
 SHARED = ["sqlite", "redis", *(["zk"] if ZOOKEEPER else [])]
+# What a session for a lease costs; docs/zookeeper.md has the list.
+LACKING = {"zookeeper": {"leases", "owners", "certain history", "forked children"}}
 STORES = ["memory", *SHARED]
 _numbers = itertools.count(1)
+
+
+def able(store, what):
+    """Whether a store, by its URL or its client, can do what not all can."""
+    name = "zookeeper" if str(store).startswith("zk") else getattr(store, "store", "")
+    return what not in LACKING.get(name, ())
 
 
 def until(condition, what="the condition"):

@@ -7,7 +7,7 @@ import threading
 from datetime import timedelta
 
 import pytest
-from conftest import BOUND, assert_empty, until
+from conftest import BOUND, able, assert_empty, until
 
 import fencelock
 from fencelock import aio
@@ -390,6 +390,10 @@ def test_attach(loop, url, name):
     async def main():
         async with await aio.connect(url) as client, await aio.connect(url) as other:
             async with await client.lock(name, owner="trace").hold() as hold:
+                if not able(url, "owners"):
+                    with pytest.raises(fencelock.UnsupportedError):
+                        await other.attach(hold.ticket())
+                    return
                 async with await other.attach(hold.ticket()) as joined:
                     assert joined.token == hold.token
             with pytest.raises(fencelock.NotHeldError):

@@ -6,7 +6,7 @@ import weakref
 from datetime import timedelta
 
 import pytest
-from conftest import until
+from conftest import able, until
 
 import fencelock
 from fencelock import errors
@@ -92,7 +92,9 @@ def test_two_clients_exclude_each_other(client, other, name):
         assert isinstance(late.value, fencelock.TimedOutError)
     with other.lock(name).hold() as second:
         assert second.token > first.token
-        assert second.previous_abandoned is False
+        # Those who did not get it took a place in the queue between the two.
+        known = (False,) if able(client, "certain history") else (False, None)
+        assert second.previous_abandoned in known
 
 
 def test_a_waiter_of_another_client_gets_it_at_the_release(client, other, name):
@@ -147,9 +149,11 @@ def test_what_the_body_raises_comes_before_the_loss(client, name):
 def test_extend_and_timedelta(client, name):
     with client.lock(name, lease=timedelta(seconds=1)) as hold:
         hold.extend(timedelta(minutes=1))
-        assert hold.remaining > 50
+        # Never beyond the session, where that is the lease.
+        long = 50 if able(client, "leases") else 15
+        assert hold.remaining > long
         hold.extend(1)
-        assert hold.remaining > 50
+        assert hold.remaining > long
         with pytest.raises(fencelock.InvalidArgumentError):
             hold.extend(0.001)
         with pytest.raises(TypeError):
@@ -196,11 +200,17 @@ def test_what_is_collected_is_released(client, other, name):
 
 def test_an_explicit_owner_travels_by_ticket(client, other, name):
     with client.lock(name, owner="trace-1").hold() as hold:
-        assert other.lock(name, owner="trace-1").acquire(timeout=5)
-        with other.attach(hold.ticket()) as joined:
-            assert joined.token == hold.token
+        client.lock(name, owner="trace-1").hold(timeout=5).release()
+        if able(client, "owners"):
+            assert other.lock(name, owner="trace-1").acquire(timeout=5)
+            with other.attach(hold.ticket()) as joined:
+                assert joined.token == hold.token
+        else:
+            assert not other.lock(name, owner="trace-1").acquire(blocking=False)
+            with pytest.raises(fencelock.UnsupportedError):
+                other.attach(hold.ticket())
         assert not other.lock(name, owner="trace-2").acquire(blocking=False)
-    with client.lock(name + "/plain") as hold, pytest.raises(fencelock.InvalidArgumentError):
+    with client.lock(name + "-plain") as hold, pytest.raises(fencelock.InvalidArgumentError):
         hold.ticket()
     with pytest.raises(fencelock.InvalidArgumentError):
         other.attach("not a ticket")
@@ -271,7 +281,7 @@ def test_drain_lets_holders_finish(url, name):
 
     def refused():
         try:
-            client.lock(name + "/new", reentrant=False).hold(blocking=False).release()
+            client.lock(name + "-new", reentrant=False).hold(blocking=False).release()
         except fencelock.ClosedError:
             return True
         return False
@@ -289,7 +299,8 @@ def test_the_decorator_names_the_lock_by_the_arguments(client, name):
         return client.inspect(f"{name}/{order.number}/{kind}").holds[0].lease
 
     order = type("Order", (), {"number": 7})()
-    assert ship(order) == ship(order=order, kind="letter") == 10
+    lease = 10 if able(client, "leases") else 30
+    assert ship(order) == ship(order=order, kind="letter") == lease
     assert ship.__doc__ == "Ship."
     with pytest.raises(fencelock.InvalidArgumentError, match="order, kind"):
         client.locked("x-{nobody}")(ship)

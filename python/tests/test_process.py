@@ -10,14 +10,49 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import BOUND, until
+from conftest import BOUND, able, until
 
 import fencelock
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 
 
-def test_a_forked_child_has_nothing_of_its_parents(run, shared_url, name):
+@pytest.fixture
+def forked_url(shared_url):
+    """Each store that a child of a connected process can connect to."""
+    if not able(shared_url, "forked children"):
+        pytest.skip("a forked child cannot connect: test_a_forked_child_is_refused")
+    return shared_url
+
+
+def test_a_forked_child_is_refused(run, shared_url, name):
+    """Where it cannot connect it is told what to do, and the parent keeps what it holds."""
+    if able(shared_url, "forked children"):
+        pytest.skip("a forked child can connect: test_a_forked_child_has_nothing_of_its_parents")
+    out = run(
+        """
+import os, sys, fencelock
+url, name = sys.argv[1:]
+client = fencelock.connect(url)
+hold = client.lock(name).hold()
+child = os.fork()
+if child == 0:
+    try:
+        fencelock.connect(url)
+        os._exit(1)
+    except fencelock.UnsupportedError as error:
+        os._exit(0 if "fork before the first connection" in str(error) else 2)
+print(os.waitpid(child, 0)[1], hold.valid, hold.check() == hold.token)
+hold.release()
+print(client.lock(name).acquire(blocking=False))
+""",
+        shared_url,
+        name,
+    ).splitlines()
+    assert out == ["0 True True", "True"]
+
+
+def test_a_forked_child_has_nothing_of_its_parents(run, forked_url, name):
     """Both directions: the child's end harms not the parent, nor the parent's the child."""
     out = run(
         """
@@ -26,7 +61,7 @@ url, name = sys.argv[1:]
 client = fencelock.connect(url)
 lock = client.lock(name)
 hold = lock.hold()
-inner = client.lock(name + "/inner")
+inner = client.lock(name + "-inner")
 inner.acquire()
 read, write = os.pipe()
 child = os.fork()
@@ -49,7 +84,7 @@ if child == 0:
     own = fencelock.connect(url)
     check("excluded", not own.lock(name).acquire(blocking=False))
     check("own id", own.id != client.id)
-    with own.lock(name + "/child"):
+    with own.lock(name + "-child"):
         check("works", True)
     check("shared", fencelock.shared(url).id != client.id)
     del hold, lock, inner
@@ -66,7 +101,7 @@ hold.release()
 inner.release()
 print(client.lock(name).acquire(blocking=False))
 """,
-        shared_url,
+        forked_url,
         name,
     ).splitlines()
     expected = "closed,invalid,refused,refused,refused,refused,lost,excluded,own id,works,shared"
@@ -74,12 +109,14 @@ print(client.lock(name).acquire(blocking=False))
 
 
 def _in_child(url, name, results):
-    with fencelock.shared(url).lock(name + "/child"):
+    with fencelock.shared(url).lock(name + "-child"):
         results.put(("free", fencelock.shared(url).lock(name).acquire(blocking=False)))
 
 
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
 def test_multiprocessing(method, shared_url, name):
+    if method == "fork" and not able(shared_url, "forked children"):
+        pytest.skip("a forked child cannot connect: test_a_forked_child_is_refused")
     context = multiprocessing.get_context(method)
     results = context.Queue()
     with fencelock.shared(shared_url).lock(name) as hold:
@@ -95,7 +132,7 @@ def test_multiprocessing(method, shared_url, name):
         assert hold.valid
     # What a child held at its end it gave back at once, without waiting for the lease.
     with fencelock.connect(shared_url) as client:
-        assert client.lock(name + "/child").acquire(timeout=5)
+        assert client.lock(name + "-child").acquire(timeout=5)
 
 
 HELD = """
@@ -116,7 +153,7 @@ if sys.argv[3] == "aio":
     async def main():
         global kept
         kept = await aio.connect(sys.argv[1])
-        await kept.lock(sys.argv[2] + "/aio").acquire()
+        await kept.lock(sys.argv[2] + "-aio").acquire()
     asyncio.run(main())
 print("ending")
 if sys.argv[3] == "raise":
@@ -131,7 +168,7 @@ def test_the_end_of_the_interpreter_releases(run, shared_url, name, how):
     with fencelock.connect(shared_url) as client:
         # Long before the lease of 30 s, and also for the daemon that may have got it.
         assert client.lock(name).acquire(timeout=10)
-        assert client.lock(name + "/aio").acquire(timeout=10)
+        assert client.lock(name + "-aio").acquire(timeout=10)
 
 
 def test_the_end_is_bounded_when_the_store_is_gone(run, tmp_path_factory):
@@ -277,7 +314,7 @@ def application(environ, start_response):
 """
 
 
-def test_gunicorn_forks_before_it_serves(shared_url, tmp_path):
+def test_gunicorn_forks_before_it_serves(forked_url, tmp_path):
     pytest.importorskip("gunicorn")
     import http.client
     import socket
@@ -300,7 +337,7 @@ def test_gunicorn_forks_before_it_serves(shared_url, tmp_path):
         cwd=tmp_path,
         env={
             **os.environ,
-            "STORE": shared_url,
+            "STORE": forked_url,
             "PYTHONPATH": str(Path(fencelock.__file__).parent.parent),
         },
     )
@@ -325,5 +362,5 @@ def test_gunicorn_forks_before_it_serves(shared_url, tmp_path):
         server.terminate()
         assert server.wait(BOUND) == 0
     # The master released what it held at its end.
-    with fencelock.connect(shared_url) as client:
+    with fencelock.connect(forked_url) as client:
         assert client.lock("boot").acquire(timeout=10)

@@ -1,7 +1,10 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 about="ZooKeeper: real ensembles with real faults, Curator beside ours"
 
-needs() { needs_nextest && needs_zookeeper; }
+needs() {
+    needs_nextest && needs_zookeeper
+    has mvn || die "Maven, which builds Curator's driver, is missing: on Debian, apt-get install maven"
+}
 
 run() {
     local status=0

@@ -1,7 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-about="C: the header, and the library on memory, SQLite and Redis"
+about="C: the header, and the library on memory, SQLite, Redis and ZooKeeper"
+beside_zookeeper=yes
 
-needs() { needs_redis; }
+needs() { needs_redis && needs_zookeeper; }
 
 # abi NAME URL: the test program on one store; each of its tests counts.
 abi() {
@@ -30,6 +31,7 @@ run() {
         abi "$name" memory: || status=$?
         abi "$name" "sqlite:$TMPDIR/$name.db" || status=$?
         abi "$name" "redis+unix://$socket" || status=$?
+        abi "$name" "$FENCELOCK_TEST_ZK" || status=$?
     done
     step "examples on SQLite" scripts/c-test examples || status=$?
     STORE="redis+unix://$socket" step "examples on Redis" scripts/c-test examples || status=$?

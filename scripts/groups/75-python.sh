@@ -1,8 +1,9 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-about="Python: the package on memory, SQLite and Redis, and its examples"
+about="Python: the package on memory, SQLite, Redis and ZooKeeper, and its examples"
+beside_zookeeper=yes
 
 needs() {
-    needs_redis
+    needs_redis && needs_zookeeper
     python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' ||
         die "Python 3.10 with venv is missing: on Debian, apt-get install python3-venv"
 }

@@ -1,8 +1,9 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-about="Java: the package, on the embedded stores and Redis; virtual threads on a newer JDK"
+about="Java: the package, on the embedded stores, Redis and ZooKeeper; virtual threads on a newer JDK"
+beside_zookeeper=yes
 
 needs() {
-    needs_redis
+    needs_redis && needs_zookeeper
     has mvn || die "Maven is missing, see above"
     has javac || die "a JDK is missing, see above"
 }
@@ -42,10 +43,11 @@ jni_is_clean() {
 run() {
     local status=0 jdk module=bindings/java/fencelock
     local options="-Xcheck:jni -Djava.io.tmpdir=$TMPDIR"
+    local stores=${JAVA_STORES:-memory,sqlite,redis,$FENCELOCK_TEST_ZK}
     rm -rf "$module"/target/surefire-reports
     step "native library of Java" scripts/java native
     maven package "-Dfencelock.test.jvm=$options" \
-        "-Dfencelock.test.stores=${JAVA_STORES:-memory,sqlite,redis}" || status=$?
+        "-Dfencelock.test.stores=$stores" || status=$?
     step "public surface of Java" scripts/java api || status=$?
     step "-Xcheck:jni has nothing to say" jni_is_clean "$module/target/surefire-reports" || status=$?
     jdk=$(newer_jdk)

@@ -114,7 +114,8 @@ static void operators_need_not_block(void) {
     CHECK(token_of(joined) == token_of(hold));
     IS(FENCELOCK_OK, fencelock_text_free(ticket));
     OK(fencelock_client_break_async, pair.client, name.data, name.length, post, &mail);
-    CHECK(collect(&mail).number == 2);
+    // Where the store knows no owners, both holds are one to it.
+    CHECK(collect(&mail).number == (capabilities_of(pair.client).owners ? 2 : 1));
     IS(FENCELOCK_OK, fencelock_hold_free(joined));
     IS(FENCELOCK_OK, fencelock_hold_free(hold));
     close_pair(pair);

@@ -68,6 +68,9 @@ extern const char *store;
 // A client of the store, with the default options.
 fencelock_client *client_of_store(void);
 
+// What the client's store can do.
+fencelock_capabilities capabilities_of(fencelock_client *client);
+
 // A name that no other test uses, valid until the next call in this thread.
 const char *name_of(const char *stem);
 

@@ -18,7 +18,12 @@ static _Noreturn void child(struct pair pair, fencelock_hold *hold, uint64_t tok
     FAILS(FENCELOCK_CLOSED, fencelock_client_lock, pair.client, "x", 1, &lock);
     fencelock_string name;
     IS(FENCELOCK_OK, fencelock_lock_name(pair.lock, &name));
-    if (strncmp(store, "memory:", 7) != 0) {
+    if (strncmp(store, "zk:", 3) == 0) {
+        // It cannot: what polls the sockets there is a thread that a fork does not copy.
+        fencelock_client *own = NULL;
+        FAILS(FENCELOCK_UNSUPPORTED, fencelock_connect, store, FENCELOCK_NTS, NULL, &own);
+        CHECK(own == NULL);
+    } else if (strncmp(store, "memory:", 7) != 0) {
         // A client of its own sees the parent's hold; callbacks and cancelling work here, too.
         fencelock_client *own = client_of_store();
         OK(fencelock_client_lock, own, name.data, name.length, &lock);

@@ -33,6 +33,12 @@ fencelock_client *client_of_store(void) {
     return client;
 }
 
+fencelock_capabilities capabilities_of(fencelock_client *client) {
+    fencelock_capabilities known = {.size = sizeof known};
+    IS(FENCELOCK_OK, fencelock_client_capabilities(client, &known));
+    return known;
+}
+
 const char *name_of(const char *stem) {
     static _Thread_local char name[200];
     static atomic_int next;

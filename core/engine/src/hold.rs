@@ -103,7 +103,7 @@ pub enum How {
     Local,
     /// As the answer to an acquire.
     Reply,
-    /// By a push, from another client's release.
+    /// By the store's word, after another client's release.
     Push,
     /// By the safety poll.
     Poll,

@@ -3,7 +3,7 @@
 //   node flash-sale.js [URL]
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { connect } from 'fencelock';
 import { Ledger } from './ledger.js';
@@ -48,7 +48,7 @@ export async function sale(url: string, lock: boolean): Promise<{ told: number; 
   try {
     const path = join(folder, 'ledger.json');
     const ledger = await Ledger.create(path, COUPONS);
-    const name = `coupons/${folder}`;
+    const name = `coupons/${basename(folder)}`;
     const shifts = Array.from({ length: WORKERS }, () => {
       const worker = new Worker(__filename, { workerData: { url, path, name, lock } });
       return new Promise<number>((resolve, reject) => {
@@ -69,7 +69,7 @@ export async function paused(url: string): Promise<string> {
   try {
     await using locks = await connect(url);
     const ledger = await Ledger.create(join(folder, 'ledger.json'), COUPONS);
-    const name = `coupons/${folder}`;
+    const name = `coupons/${basename(folder)}`;
     const slow = await locks.acquire(name, { lease: 200 });
     const stale = await ledger.read();
     const reason = await slow.lost;

@@ -7,6 +7,7 @@
 mod backoff;
 mod calls;
 mod clock;
+mod fork;
 mod options;
 mod pump;
 mod session;
@@ -23,6 +24,6 @@ mod url;
 mod tests;
 
 pub use fencelock_engine::zookeeper::{Recipe, check_name};
-pub use options::{Acl, Login, Options, Tls};
+pub use options::{Acl, Auth, Login, Options, Tls};
 pub use survey::{Fact, Server, Severity, Survey, Word, survey};
 pub use transport::{CAPABILITIES, ZooKeeperTransport, open};

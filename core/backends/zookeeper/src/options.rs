@@ -7,7 +7,7 @@ use std::time::Duration;
 use fencelock_engine::zookeeper::{self, Recipe};
 use fencelock_engine::{Error, ErrorKind};
 
-/// A user and password for ZooKeeper's `digest` scheme.
+/// A user and a password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     /// The user; no colon.
@@ -21,6 +21,17 @@ impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
     }
+}
+
+/// How a login is shown to the servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Auth {
+    /// ZooKeeper's own `digest` scheme: the password is sent, and the servers know no users.
+    #[default]
+    Digest,
+    /// SASL with DIGEST-MD5: the servers know the users, and the password is not sent. It needs the
+    /// feature `sasl`.
+    Sasl,
 }
 
 /// Who may do what with the nodes that this client makes.
@@ -51,6 +62,8 @@ pub struct Options {
     pub chroot: String,
     /// The login, if there is one.
     pub login: Option<Login>,
+    /// How the login is shown.
+    pub auth: Auth,
     /// The ACL of the nodes that are made.
     pub acl: Acl,
     /// How a lock is laid out.
@@ -74,6 +87,7 @@ impl Options {
             servers,
             chroot: String::new(),
             login: None,
+            auth: Auth::Digest,
             acl: Acl::Open,
             recipe: Recipe::Queue,
             tls: None,
@@ -85,8 +99,8 @@ impl Options {
     }
 
     /// Reads `zk://[user:password@]host[:port],…[/chroot][?option=value&…]`; `zks://` for TLS. The
-    /// options are `recipe` (`queue`, `simple`), `acl` (`open`, `creator`), and for TLS `tls_ca`,
-    /// `tls_cert`, `tls_key`: paths of PEM files.
+    /// options are `recipe` (`queue`, `simple`), `acl` (`open`, `creator`), `auth` (`digest`, `sasl`),
+    /// and for TLS `tls_ca`, `tls_cert`, `tls_key`: paths of PEM files.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] says what cannot be read.
@@ -97,7 +111,8 @@ impl Options {
     /// Checks the options against each other.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`], or [`ErrorKind::Unsupported`] for TLS without its feature.
+    /// [`ErrorKind::InvalidArgument`], or [`ErrorKind::Unsupported`] for TLS or SASL without its
+    /// feature.
     pub fn check(&self) -> Result<(), Error> {
         if self.servers.is_empty() {
             return Err(invalid("a ZooKeeper URL names at least one server: zk://host:2181"));
@@ -111,6 +126,27 @@ impl Options {
                 ErrorKind::Unsupported,
                 "this build has no TLS for ZooKeeper: turn the feature zookeeper-tls on",
             ));
+        }
+        if self.auth == Auth::Sasl {
+            self.check_sasl()?;
+        }
+        Ok(())
+    }
+
+    fn check_sasl(&self) -> Result<(), Error> {
+        let Some(login) = &self.login else {
+            return Err(invalid("auth=sasl needs a login: zk://user:password@host"));
+        };
+        if cfg!(not(feature = "sasl")) {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                "this build has no SASL for ZooKeeper: turn the feature zookeeper-sasl on, or log in \
+                 by auth=digest, where the servers allow it",
+            ));
+        }
+        // The client crate does not escape them where DIGEST-MD5 quotes the name.
+        if login.user.contains(['"', '\\']) {
+            return Err(invalid("the user of auth=sasl must not contain a quote or a backslash"));
         }
         Ok(())
     }

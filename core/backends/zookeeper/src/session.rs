@@ -8,7 +8,7 @@ use zookeeper_client as zk;
 
 use crate::backoff::Backoff;
 use crate::clock;
-use crate::options::Options;
+use crate::options::{Auth, Options};
 use crate::pump::{self, End};
 use crate::shared::Shared;
 
@@ -62,8 +62,20 @@ pub(crate) async fn connect(options: &Options) -> Result<zk::Client, zk::Error> 
         .with_connection_timeout(patience(options))
         .with_fail_eagerly();
     if let Some(login) = &options.login {
-        let word = format!("{}:{}", login.user, login.password);
-        connector = connector.with_auth("digest", word.as_bytes());
+        match options.auth {
+            Auth::Digest => {
+                let word = format!("{}:{}", login.user, login.password);
+                connector = connector.with_auth("digest", word.as_bytes());
+            }
+            #[cfg(feature = "sasl")]
+            Auth::Sasl => {
+                let (user, password) = (login.user.clone(), login.password.clone());
+                connector = connector.with_sasl(zk::SaslOptions::digest_md5(user, password));
+            }
+            // The check of the options has refused it.
+            #[cfg(not(feature = "sasl"))]
+            Auth::Sasl => return Err(zk::Error::AuthFailed),
+        }
     }
     let servers = options.connect_string();
     let connecting = async {

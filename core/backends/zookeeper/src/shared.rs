@@ -146,7 +146,7 @@ impl Shared {
                     }
                 }
                 Output::Event(event) => state.events.push(event),
-                // A connection that says nothing is given up by the client crate.
+                // Never asked for: see `reconnect` of the transport.
                 Output::Reconnect => {}
             }
         }

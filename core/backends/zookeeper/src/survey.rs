@@ -6,6 +6,7 @@ pub use fencelock_engine::fact::{Fact, Severity};
 use fencelock_engine::{Error, ErrorKind};
 use zookeeper_client::{Acl, Client, Permission};
 
+use crate::fork::check_process;
 use crate::options::Options;
 use crate::survey_facts;
 use crate::survey_server::{self, Bounds};
@@ -57,9 +58,10 @@ impl Survey {
 ///
 /// # Errors
 /// When none of the servers can be reached at all; an ensemble without a quorum is no error, but a
-/// fact.
+/// fact. `Unsupported` in a process that was forked from one that had used ZooKeeper.
 pub async fn survey(options: Options) -> Result<Survey, Error> {
     options.check()?;
+    check_process()?;
     let tls = options.tls.is_some();
     let mut servers = Vec::new();
     if !tls {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::survey::{Fact, Severity, Survey};
-use crate::survey_server::Word;
+use crate::survey_server::{READ_ONLY, Word};
 
 pub(crate) fn facts(survey: &Survey) -> Vec<Fact> {
     let mut facts = vec![quorum(survey), ensemble(survey)];
@@ -35,7 +35,7 @@ fn fact(
 fn quorum(survey: &Survey) -> Fact {
     let states: Vec<String> = survey.servers.iter().map(ToString::to_string).collect();
     let states = states.join(", ");
-    let read_only = |word: &Word| matches!(word, Word::Serves { role, .. } if role == "read-only");
+    let read_only = |word: &Word| matches!(word, Word::Serves { role, .. } if role == READ_ONLY);
     if let Some(why) = &survey.refused {
         let value = if states.is_empty() { why.clone() } else { states };
         return if survey.servers.iter().any(|it| it.serves()) || survey.tls {

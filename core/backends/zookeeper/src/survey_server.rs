@@ -12,7 +12,7 @@ use tokio::time::timeout;
 /// What a server said of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// It serves.
+    /// It serves, or at least reads.
     Serves {
         /// Its version.
         version: String,
@@ -64,6 +64,9 @@ impl fmt::Display for Server {
     }
 }
 
+/// The role of a server that was left without a quorum and goes on reading.
+pub(crate) const READ_ONLY: &str = "read-only";
+
 /// Asks one server, within `limit` for each question.
 pub(crate) async fn ask(address: &str, limit: Duration) -> Server {
     // A server that is only slow to refuse must not cost the others their time.
@@ -78,7 +81,7 @@ pub(crate) async fn ask(address: &str, limit: Duration) -> Server {
     if !matches!(word, Word::Unreachable(_) | Word::Idle) {
         bounds = timeout(limit, negotiate(address)).await.ok().and_then(Result::ok);
     }
-    if bounds.is_none() && matches!(word, Word::Serves { .. }) {
+    if bounds.is_none() && matches!(&word, Word::Serves { role, .. } if role != READ_ONLY) {
         // It still says what it was; the leader that it needs for a session is gone.
         word = Word::Idle;
     }

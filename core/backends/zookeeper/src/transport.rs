@@ -1,15 +1,16 @@
 //! The store as the driver of an engine sees it.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use fencelock_engine::request::Request;
 use fencelock_engine::transport::{Capabilities, Sink, Transport};
 use fencelock_engine::zookeeper::Machine;
-use fencelock_engine::{ClientId, Error, ErrorKind};
+use fencelock_engine::{ClientId, Error};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
+use crate::fork::check_process;
 use crate::options::Options;
 use crate::session;
 use crate::shared::Shared;
@@ -52,20 +53,6 @@ pub fn open(
     Ok(Arc::new(ZooKeeperTransport { shared, task }))
 }
 
-/// The client crate polls its sockets from one thread per process, which a fork does not copy.
-fn check_process() -> Result<(), Error> {
-    static FIRST: OnceLock<u32> = OnceLock::new();
-    let own = std::process::id();
-    if *FIRST.get_or_init(|| own) == own {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::Unsupported,
-        "this process was forked from one that had connected to ZooKeeper, and cannot connect \
-         itself: fork before the first connection, or start a new program",
-    ))
-}
-
 impl Transport for ZooKeeperTransport {
     fn enqueue(&self, request: Request) {
         self.shared.enqueue(request);
@@ -75,8 +62,9 @@ impl Transport for ZooKeeperTransport {
         self.shared.flush();
     }
 
-    /// Does nothing: the client crate gives up a connection that is silent, and takes the session
-    /// up by another server.
+    /// Does nothing. The client crate gives up a connection that is silent, and takes the session
+    /// up by another server; it offers no way to make it do so. A second client of the same session
+    /// would be none: when the first is dropped, it closes the session, and with it every hold.
     fn reconnect(&self) {}
 
     fn close(&self) {

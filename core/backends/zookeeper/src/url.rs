@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use fencelock_engine::Error;
 use fencelock_engine::zookeeper::Recipe;
 
-use crate::options::{Acl, Login, Options, Tls, invalid};
+use crate::options::{Acl, Auth, Login, Options, Tls, invalid};
 
 pub(crate) fn parse(url: &str) -> Result<Options, Error> {
     let (secure, rest) = match (url.strip_prefix("zk://"), url.strip_prefix("zks://")) {
@@ -38,13 +38,16 @@ pub(crate) fn parse(url: &str) -> Result<Options, Error> {
             ("acl", "open") => options.acl = Acl::Open,
             ("acl", "creator") => options.acl = Acl::Creator,
             ("acl", _) => return Err(invalid("acl is open or creator")),
+            ("auth", "digest") => options.auth = Auth::Digest,
+            ("auth", "sasl") => options.auth = Auth::Sasl,
+            ("auth", _) => return Err(invalid("auth is digest or sasl")),
             ("tls_ca", _) => ca = Some(PathBuf::from(value)),
             ("tls_cert", _) => cert = Some(PathBuf::from(value)),
             ("tls_key", _) => key = Some(PathBuf::from(value)),
             _ => {
                 return Err(invalid(format!(
                     "unknown option {name:?} in the ZooKeeper URL; there are recipe, acl, \
-                     tls_ca, tls_cert, tls_key, and the client's lease, claim, request_timeout, \
+                     auth, tls_ca, tls_cert, tls_key, and the client's lease, claim, request_timeout, \
                      connect_timeout, label"
                 )));
             }

@@ -105,9 +105,10 @@ impl<C: Clone> Engine<C> {
             At::Queued => self.wanted_lease(key),
             At::Nowhere | At::Unclear => return None,
         };
-        let seat = self.seats.get(key)?;
+        let seat = self.seats.get_mut(key)?;
+        let called = std::mem::take(&mut seat.called);
         let beat = Beat { lock: seat.name.clone(), hold: seat.id, lease, used: seat.used };
-        Some((beat, Beaten { seat: key, lease }))
+        Some((beat, Beaten { seat: key, lease, called }))
     }
 
     /// The lease to ask for at a renewal: what the tenant needs, and what anybody waits for.
@@ -203,7 +204,8 @@ impl<C: Clone> Engine<C> {
                 self.renewed(now, sent, part, state);
             }
             (At::Queued, Standing::Granted) => {
-                self.seat_granted(now, key, sent, part.lease, state, How::Poll);
+                let how = if part.called { How::Push } else { How::Poll };
+                self.seat_granted(now, key, sent, part.lease, state, how);
             }
             (At::Queued, Standing::Queued) => self.still_queued(now, key, sent, state),
             (At::Held, Standing::Queued)

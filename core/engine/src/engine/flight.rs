@@ -13,6 +13,8 @@ pub(crate) struct Beaten {
     pub seat: Key,
     /// The lease that was asked for.
     pub lease: Duration,
+    /// The store's word made it leave, not the safety poll.
+    pub called: bool,
 }
 
 /// What a request in flight was for.

@@ -344,9 +344,11 @@ impl<C: Clone> Engine<C> {
                 }
             }
             Push::Changed { hold, .. } => {
-                if let Some(key) = self.seat_of(hold) {
-                    self.beat_by(key, now);
+                let Some(key) = self.seat_of(hold) else { return };
+                if let Some(seat) = self.seats.get_mut(key) {
+                    seat.called = true;
                 }
+                self.beat_by(key, now);
             }
         }
     }

@@ -124,6 +124,8 @@ pub(crate) struct Seat<C> {
     pub beat_at: Option<Time>,
     /// A beat came due while a request was in flight.
     pub beat_missed: bool,
+    /// The store said that something has changed: the next beat looks what.
+    pub called: bool,
     /// Extends and re-entries that wait for the next renewal; ended ones are passed over.
     pub companions: Vec<CallKey>,
     /// Where the seat stands in the engine's timers.
@@ -168,6 +170,7 @@ impl<C> Seat<C> {
             retry_at: Time::ZERO,
             beat_at: None,
             beat_missed: false,
+            called: false,
             companions: Vec::new(),
             timer: None,
             trouble: None,

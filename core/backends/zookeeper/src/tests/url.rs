@@ -42,6 +42,8 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
         ("zk://h?recipe=fair", "recipe"),
         ("zk://h?acl=creator", "login"),
         ("zk://h?acl=none", "acl"),
+        ("zk://h?auth=kerberos", "auth"),
+        ("zk://h?auth=sasl", "login"),
         ("zk://h?tls_ca=x.pem", "zks://"),
         ("zks://h", "tls_ca=FILE"),
         ("zks://h?tls_ca=a&tls_cert=b", "belong together"),
@@ -51,5 +53,29 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
         let error = Options::from_url(url).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{url}");
         assert!(error.message().contains(word), "{url}: {error}");
+    }
+}
+
+#[test]
+#[cfg(not(any(feature = "tls", feature = "sasl")))]
+fn what_a_feature_would_bring_is_named_with_it() {
+    for (url, feature) in [
+        ("zks://h?tls_ca=x.pem", "zookeeper-tls"),
+        ("zk://user:password@h?auth=sasl", "zookeeper-sasl"),
+    ] {
+        let error = Options::from_url(url).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{url}");
+        assert!(error.message().contains(feature), "{url}: {error}");
+    }
+}
+
+#[test]
+#[cfg(feature = "sasl")]
+fn a_name_that_sasl_cannot_carry_is_refused() {
+    let options = Options::from_url("zk://user:password@h?auth=sasl").unwrap();
+    assert_eq!(options.auth, crate::options::Auth::Sasl);
+    for user in ["a%22b", "a%5Cb"] {
+        let error = Options::from_url(&format!("zk://{user}:p@h?auth=sasl")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     }
 }
