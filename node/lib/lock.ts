@@ -5,16 +5,16 @@ import type { Abandoned, HoldState } from './state.js';
 /** How a lock is held. */
 export type LockMode = 'exclusive' | 'shared';
 
-/** What the constructor of a lock is given; only this file can make one. */
-interface Made {
-  readonly state: HoldState;
-}
-const made = new WeakSet<Made>();
+/** The state of the lock that is being made; only this file can make one. */
+let making: HoldState | undefined;
 
-function make(state: HoldState): Made {
-  const ticket = { state };
-  made.add(ticket);
-  return ticket;
+function make<T>(state: HoldState, construct: () => T): T {
+  making = state;
+  try {
+    return construct();
+  } finally {
+    making = undefined;
+  }
 }
 
 /**
@@ -24,17 +24,17 @@ function make(state: HoldState): Made {
 export class Lock {
   readonly #state: HoldState;
 
-  protected constructor(from: object) {
+  protected constructor() {
     // TypeScript's `protected` does not hold in JavaScript.
-    if (!made.has(from as Made)) {
+    if (making === undefined) {
       throw new TypeError('Illegal constructor: a lock comes from request or acquire');
     }
-    this.#state = (from as Made).state;
+    this.#state = making;
   }
 
   /** @internal */
   static wrap(state: HoldState): Lock {
-    return new Lock(make(state));
+    return make(state, () => new Lock());
   }
 
   /** The lock's name. */
@@ -154,15 +154,15 @@ const dropped = new FinalizationRegistry<HoldState>((state) => {
 export class Hold extends Lock {
   readonly #state: HoldState;
 
-  protected constructor(from: object) {
-    super(from);
-    this.#state = (from as Made).state;
+  protected constructor() {
+    super();
+    this.#state = making as HoldState;
     dropped.register(this, this.#state, this.#state);
   }
 
   /** @internal */
   static override wrap(state: HoldState): Hold {
-    return new Hold(make(state));
+    return make(state, () => new Hold());
   }
 
   /**

@@ -1,5 +1,5 @@
-import { setInterval } from 'node:timers';
-import type { Environment, NativeClient, Outcome } from '../native/index.js';
+import { setImmediate, setInterval } from 'node:timers';
+import type { Ended, Environment, NativeClient, Outcome } from '../native/index.js';
 import { errorOf, type FencelockError, type LossReason, UnsupportedError } from './errors.js';
 
 /** What hears of a hold's fate. */
@@ -8,7 +8,23 @@ export interface HoldEvents {
   wanted(): void;
 }
 
+type Begin = (call: number) => Ended | null;
 type Settle = (outcome: Outcome) => void;
+
+// The real one, since tests of a service may put a false one in its place later.
+const { nextTick } = process;
+
+/** How many numbers tell an outcome, and what they are: see the native half's `News::pack`. */
+const PACKED = 3;
+const TOLD = 0;
+const DONE = 1;
+const ABANDONED = ['no', 'yes', 'unknown'];
+
+/**
+ * How many outcomes are settled before timers and I/O have their turn. Calls that lead to calls that
+ * end without the store, as hand-offs of a lock within the process, would keep them waiting.
+ */
+const BUDGET = 64;
 
 /** The longest span a timer can have. */
 const FOR_EVER = 2 ** 31 - 1;
@@ -24,40 +40,49 @@ class Loop {
   readonly #alive: NodeJS.Timeout;
   #busy = 0;
   #last = 0;
+  #ticking = false;
+  /** Outcomes settled in ticks since the event loop was waited for. */
+  #settled = 0;
+  #waiting = false;
 
   constructor(native: typeof import('../native/index.js')) {
     // Of the module, since tests of a service may have put a false one in the place of the global.
     this.#alive = setInterval(() => {}, FOR_EVER).unref();
-    this.#environment = new native.Environment((outcomes) => this.#dispatch(outcomes));
+    this.#environment = new native.Environment(drives(), (batch) => this.#dispatch(batch));
     // Node does not run the environment's cleanup when `process.exit` is called in the main thread.
     process.on('exit', () => this.#environment.shutdown());
   }
 
   /**
    * Begins a call. `settle` gets its outcome: before this returns when it ended at once, otherwise
-   * from the event loop. Gives the call's number.
+   * later. Gives the call's number. What all calls of a tick send leaves together at its end.
    */
-  run(begin: (call: number) => Outcome | null, settle: Settle): number {
+  run(begin: Begin, settle: Settle): number {
     const call = ++this.#last;
     this.enter();
-    let outcome: Outcome | null;
+    if (!this.#ticking) {
+      this.#ticking = true;
+      nextTick(this.#endTick);
+      this.#environment.beginTick();
+    }
+    let ended: Ended | null;
     try {
-      outcome = begin(call);
+      ended = begin(call);
     } catch (error) {
       this.leave();
       throw error;
     }
-    if (outcome === null) {
+    if (ended === null) {
       this.#calls.set(call, settle);
     } else {
       this.leave();
-      settle(outcome);
+      settle(outcomeOf(call, ended));
     }
     return call;
   }
 
   /** As `run`, as a promise of the outcome. */
-  ask(begin: (call: number) => Outcome | null): Promise<Outcome> {
+  ask(begin: Begin): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       this.run(begin, (outcome) => {
         const error = failure(outcome);
@@ -94,21 +119,82 @@ class Loop {
     if (--this.#busy === 0) this.#alive.unref();
   }
 
-  #dispatch(outcomes: Outcome[]): void {
-    for (const outcome of outcomes) {
-      if (outcome.lost !== undefined) {
-        this.#holds.get(outcome.call)?.lost(outcome.lost as LossReason);
-      } else if (outcome.wanted !== undefined) {
-        this.#holds.get(outcome.call)?.wanted();
+  readonly #endTick = (): void => {
+    this.#ticking = false;
+    if (this.#settled < BUDGET) {
+      this.#take();
+      return;
+    }
+    this.#environment.endTick(false);
+    if (this.#waiting) return;
+    this.#waiting = true;
+    setImmediate(() => {
+      this.#waiting = false;
+      this.#settled = 0;
+      this.#take();
+    });
+  };
+
+  #take(): void {
+    const batch = this.#environment.endTick(true);
+    if (batch === null) return;
+    this.#settled += batch.length / PACKED;
+    this.#dispatch(batch);
+  }
+
+  #dispatch(batch: number[]): void {
+    let told: Outcome[] | undefined;
+    let next = 0;
+    for (let at = 0; at < batch.length; at += PACKED) {
+      const call = batch[at] as number;
+      const what = batch[at + 1] as number;
+      if (what === TOLD) {
+        told ??= this.#environment.told();
+        this.#tell(told[next++] as Outcome);
+      } else if (what === DONE) {
+        this.#settle({ call, code: 0 });
       } else {
-        const settle = this.#calls.get(outcome.call);
-        if (settle === undefined) continue;
-        this.#calls.delete(outcome.call);
-        this.leave();
-        settle(outcome);
+        this.#settle({
+          call,
+          code: 0,
+          token: BigInt(batch[at + 2] as number),
+          reentry: (what & 1) === 1,
+          abandoned: ABANDONED[(what >> 1) & 3] as string,
+        });
       }
     }
   }
+
+  #tell(outcome: Outcome): void {
+    if (outcome.lost !== undefined) {
+      this.#holds.get(outcome.call)?.lost(outcome.lost as LossReason);
+    } else if (outcome.wanted !== undefined) {
+      this.#holds.get(outcome.call)?.wanted();
+    } else {
+      this.#settle(outcome);
+    }
+  }
+
+  #settle(outcome: Outcome): void {
+    const settle = this.#calls.get(outcome.call);
+    if (settle === undefined) return;
+    this.#calls.delete(outcome.call);
+    this.leave();
+    settle(outcome);
+  }
+}
+
+/** The outcome of a call that ended at once. */
+export function outcomeOf(call: number, ended: Ended): Outcome {
+  return typeof ended === 'boolean' ? { call, code: 0 } : ended;
+}
+
+/**
+ * Whether the event loop is libuv's own: Bun exports libuv's functions as well, but they end the
+ * process, and Deno has another loop.
+ */
+function drives(): boolean {
+  return process.versions.bun === undefined && process.versions.deno === undefined;
 }
 
 /** The error of an outcome that has one. */

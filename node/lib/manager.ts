@@ -1,4 +1,4 @@
-import type { NativeClient, Outcome } from '../native/index.js';
+import type { Ended, NativeClient, Outcome } from '../native/index.js';
 import { onAbort } from './aborts.js';
 import { ContendedError } from './errors.js';
 import type { Capabilities, LockDetails, Metrics } from './info.js';
@@ -264,14 +264,12 @@ export class LockManager {
     ask: Pick<Ask, 'lease' | 'maxHold' | 'owner' | 'signal' | 'wait'>,
     ifAvailable: boolean,
   ): Promise<HoldState | null> {
-    const native: Parameters<NativeClient['acquire']>[2] = {};
-    if (ask.owner !== undefined) native.owner = ask.owner;
-    if (ask.lease !== undefined) native.lease = ask.lease;
-    if (ask.maxHold !== undefined) native.maxHold = ask.maxHold;
+    const { lease, maxHold, owner } = ask;
     const wait = ifAvailable ? 0 : ask.wait;
-    if (wait !== undefined) native.wait = wait;
     try {
-      return await this.#wait(name, ask.signal, (call) => this.#native.acquire(call, name, native));
+      return await this.#wait(name, ask.signal, (call) =>
+        this.#native.acquire(call, name, wait, owner, lease, maxHold),
+      );
     } catch (error) {
       if (ifAvailable && error instanceof ContendedError) return null;
       throw error;
@@ -282,7 +280,7 @@ export class LockManager {
   #wait(
     wanted: string | undefined,
     signal: AbortSignal | undefined,
-    begin: (call: number) => Outcome | null,
+    begin: (call: number) => Ended | null,
   ): Promise<HoldState> {
     return new Promise((resolve, reject) => {
       let aborted = false;

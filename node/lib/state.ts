@@ -1,6 +1,6 @@
 import type { NativeClient, Outcome } from '../native/index.js';
 import { FencelockError, type LossReason, LostError, NotHeldError } from './errors.js';
-import { failure, type HoldEvents, loop } from './loop.js';
+import { failure, type HoldEvents, loop, outcomeOf } from './loop.js';
 
 /** Whether a lock's previous holder was lost instead of releasing it. */
 export type Abandoned = 'no' | 'yes' | 'unknown';
@@ -107,7 +107,7 @@ export class HoldState implements HoldEvents {
   }
 
   ticket(): string {
-    const outcome = this.#native.ticket(this.#call);
+    const outcome = outcomeOf(this.#call, this.#native.ticket(this.#call));
     const error = failure(outcome);
     if (error) throw error;
     return outcome.text ?? '';

@@ -3,10 +3,23 @@
 
 /** The clients of one environment, and the way of their outcomes into its event loop. */
 export declare class Environment {
-  /** Lets `dispatch` settle the calls that do not end at once. One to a JavaScript environment. */
-  constructor(dispatch: (outcomes: Array<Outcome>) => void)
+  /**
+   * Lets `dispatch` settle the calls that do not end at once: it gets three numbers for each, as
+   * `News::pack` says. One to a JavaScript environment. `drives`: the event loop is libuv's, and
+   * drives its clients' connections.
+   */
+  constructor(drives: boolean, dispatch: (batch: Array<number>) => void)
+  /** A tick in which calls are made begins: what they send is held back until its end. */
+  beginTick(): void
+  /**
+   * The tick ends, and what its calls sent leaves. Gives the outcomes that have arrived meanwhile,
+   * as `dispatch` gets them; with `take` false, they stay until this is called again.
+   */
+  endTick(take: boolean): Array<number> | null
+  /** The outcomes that are told in full, of the batches given so far. */
+  told(): Array<Outcome>
   /** Connects; then `connected` with the same number gives the client. */
-  connect(call: number, url: string, settings: Array<Setting>): Outcome | null
+  connect(call: number, url: string, settings: Array<Setting>): Ended | null
   /** The client of a `connect` that succeeded; once. */
   connected(call: number): NativeClient
   /**
@@ -17,25 +30,29 @@ export declare class Environment {
 }
 
 /**
- * A client of a store. A call gives its outcome when it ends at once, otherwise null, and the
- * outcome comes through the environment.
+ * A client of a store. A call gives its outcome when it ends at once (`true` when there is nothing
+ * to say), otherwise null, and the outcome comes through the environment.
  */
 export declare class NativeClient {
-  /** Acquires a lock; its hold has the number of this call. */
-  acquire(call: number, name: string, ask: Ask): Outcome | null
+  /**
+   * Acquires a lock; its hold has the number of this call. `wait`: how many milliseconds, 0 not at
+   * all, none for ever; `owner`: the explicit one, otherwise the acquisition is an owner of its
+   * own; an explicit `lease` and the ceiling over renewal, in milliseconds.
+   */
+  acquire(call: number, name: string, wait?: number | undefined | null, owner?: string | undefined | null, lease?: number | undefined | null, maxHold?: number | undefined | null): Ended | null
   /** Goes on with a hold elsewhere; its hold has the number of this call. */
-  attach(call: number, ticket: string): Outcome | null
+  attach(call: number, ticket: string): Ended | null
   /**
    * Gives up the wait of an acquire or attach. Its outcome comes all the same: `cancelled`, or a
    * hold when it was too late.
    */
   cancel(wait: number): void
   /** Releases a hold. When it was lost before, the outcome says why. */
-  release(call: number, hold: number): Outcome | null
+  release(call: number, hold: number): Ended | null
   /** Releases a hold in the background. */
   discard(hold: number): void
   /** Sets a hold's lease to so many milliseconds from now. */
-  extend(call: number, hold: number, lease: number): Outcome | null
+  extend(call: number, hold: number, lease: number): Ended | null
   /** How many milliseconds a hold can be trusted from now on. */
   remaining(hold: number): number
   /** Whether another client waits for a hold's lock. */
@@ -43,24 +60,24 @@ export declare class NativeClient {
   /** Asks to be told when another client waits for a hold's lock. */
   watch(hold: number): void
   /** The ticket of a hold, in the outcome's `text`. */
-  ticket(hold: number): Outcome
+  ticket(hold: number): Ended
   /** What the store knows of a lock, in the outcome's `lock`. */
-  inspect(call: number, name: string): Outcome | null
+  inspect(call: number, name: string): Ended | null
   /** Whether anybody holds a lock, in the outcome's `flag`. */
-  isLocked(call: number, name: string): Outcome | null
+  isLocked(call: number, name: string): Ended | null
   /** The names of at most `limit` locks that begin with `prefix`, in the outcome's `names`. */
-  list(call: number, prefix: string, limit: number): Outcome | null
+  list(call: number, prefix: string, limit: number): Ended | null
   /** Ends every hold on a lock; how many, in the outcome's `number`. */
-  breakLock(call: number, name: string): Outcome | null
+  breakLock(call: number, name: string): Ended | null
   /** The store's time, in the outcome's `number`. */
-  ping(call: number): Outcome | null
+  ping(call: number): Ended | null
   /** Closes the client. */
-  close(call: number): Outcome | null
+  close(call: number): Ended | null
   /**
    * Takes no new acquires, waits so many milliseconds for the holds to be released, and closes.
    * Whether they were, in the outcome's `flag`.
    */
-  drain(call: number, limit: number): Outcome | null
+  drain(call: number, limit: number): Ended | null
   /** Whether the client is closed. */
   get isClosed(): boolean
   /** The id under which the store knows the client. */
@@ -71,18 +88,6 @@ export declare class NativeClient {
   metrics(): Metrics
   /** What the store can and cannot do. */
   capabilities(): Capabilities
-}
-
-/** What an acquire asks for. */
-export interface Ask {
-  /** The explicit owner; without it the acquisition is an owner of its own. */
-  owner?: string
-  /** An explicit lease, in milliseconds. */
-  lease?: number
-  /** The ceiling over renewal, in milliseconds. */
-  maxHold?: number
-  /** How long to wait, in milliseconds: 0 not at all, none for ever. */
-  wait?: number
 }
 
 /** What a store can and cannot do. */
@@ -100,6 +105,9 @@ export interface Capabilities {
   /** `previousAbandoned` is known. */
   abandoned: boolean
 }
+
+/** How a call ended that ended at once: `true` for 'done'. */
+export type Ended = boolean | Outcome
 
 /** A kind of error. */
 export interface ErrorRow {

@@ -7,13 +7,13 @@ use napi_derive::napi;
 
 use crate::info::milliseconds;
 use crate::metrics::Metrics;
-use crate::options::{Ask, duration, patience};
-use crate::outcome::{Outcome, loss};
+use crate::options::{duration, patience};
+use crate::outcome::{Ended, News, Outcome, loss};
 use crate::session::{Held, Session};
 use crate::slot::Slot;
 
-/// A client of a store. A call gives its outcome when it ends at once, otherwise null, and the
-/// outcome comes through the environment.
+/// A client of a store. A call gives its outcome when it ends at once (`true` when there is nothing
+/// to say), otherwise null, and the outcome comes through the environment.
 #[napi]
 pub struct NativeClient {
     session: Arc<Session>,
@@ -30,13 +30,13 @@ impl NativeClient {
         call: i64,
         fill: impl FnOnce(T, &mut Outcome) + Send + 'static,
         start: impl FnOnce(Box<dyn FnOnce(Result<T>) + Send>) -> Result<Operation>,
-    ) -> Option<Outcome> {
+    ) -> Option<Ended> {
         let slot = Slot::new(&self.session.inbox);
         let way = slot.clone();
-        let begun = start(Box::new(move |result| way.end(Outcome::with(call, result, fill))));
+        let begun = start(Box::new(move |result| way.end(News::with(call, result, fill))));
         match begun {
-            Ok(_) => slot.started(),
-            Err(error) => Some(Outcome::failed(call, &error)),
+            Ok(_) => self.session.begun(&slot),
+            Err(error) => failed(call, &error),
         }
     }
 
@@ -45,39 +45,53 @@ impl NativeClient {
     }
 }
 
+fn failed(call: i64, error: &Error) -> Option<Ended> {
+    Some(News::failed(call, error).ended())
+}
+
 fn not_held() -> Error {
     Error::new(ErrorKind::NotHeld, "this hold was released already: acquire the lock again")
 }
 
 #[napi]
 impl NativeClient {
-    /// Acquires a lock; its hold has the number of this call.
+    /// Acquires a lock; its hold has the number of this call. `wait`: how many milliseconds, 0 not at
+    /// all, none for ever; `owner`: the explicit one, otherwise the acquisition is an owner of its
+    /// own; an explicit `lease` and the ceiling over renewal, in milliseconds.
     #[napi]
-    pub fn acquire(&self, call: i64, name: String, ask: Ask) -> Option<Outcome> {
+    pub fn acquire(
+        &self,
+        call: i64,
+        name: String,
+        wait: Option<f64>,
+        owner: Option<String>,
+        lease: Option<f64>,
+        max_hold: Option<f64>,
+    ) -> Option<Ended> {
         let lock = self.session.client.lock(&name).and_then(|mut lock| {
-            lock = lock.owner(match ask.owner {
+            lock = lock.owner(match owner {
                 Some(owner) => Owner::Explicit(OwnerId::new(owner)?),
                 None => Owner::Fresh,
             });
-            if let Some(lease) = ask.lease {
+            if let Some(lease) = lease {
                 lock = lock.lease(duration(lease)?);
             }
-            if let Some(ceiling) = ask.max_hold {
+            if let Some(ceiling) = max_hold {
                 lock = lock.max_hold(duration(ceiling)?);
             }
-            Ok((lock, patience(ask.wait)?))
+            Ok((lock, patience(wait)?))
         });
         match lock {
             Ok((lock, wait)) => {
                 self.session.wait(call, false, |done| lock.acquire_async(wait, done))
             }
-            Err(error) => Some(Outcome::failed(call, &error)),
+            Err(error) => failed(call, &error),
         }
     }
 
     /// Goes on with a hold elsewhere; its hold has the number of this call.
     #[napi]
-    pub fn attach(&self, call: i64, ticket: String) -> Option<Outcome> {
+    pub fn attach(&self, call: i64, ticket: String) -> Option<Ended> {
         self.session.wait(call, true, |done| self.session.client.attach_async(ticket, done))
     }
 
@@ -90,20 +104,25 @@ impl NativeClient {
 
     /// Releases a hold. When it was lost before, the outcome says why.
     #[napi]
-    pub fn release(&self, call: i64, hold: i64) -> Option<Outcome> {
+    pub fn release(&self, call: i64, hold: i64) -> Option<Ended> {
         let Some(Held { hold, reason }) = self.session.take(hold) else {
-            return Some(Outcome::failed(call, &not_held()));
+            return failed(call, &not_held());
         };
         let slot = Slot::new(&self.session.inbox);
         let way = slot.clone();
         hold.release_async(move |released| {
-            let mut outcome = Outcome::with(call, released, |(), _| ());
-            if outcome.code == ErrorKind::Lost.code().into() {
-                outcome.reason = reason.get().map(|reason| loss(*reason).to_owned());
-            }
-            way.end(outcome);
+            way.end(match released {
+                Ok(()) => News::Done(call),
+                Err(error) => {
+                    let mut outcome = Outcome::failed(call, &error);
+                    if error.kind() == ErrorKind::Lost {
+                        outcome.reason = reason.get().map(|reason| loss(*reason).to_owned());
+                    }
+                    outcome.into()
+                }
+            });
         });
-        slot.started()
+        self.session.begun(&slot)
     }
 
     /// Releases a hold in the background.
@@ -114,7 +133,7 @@ impl NativeClient {
 
     /// Sets a hold's lease to so many milliseconds from now.
     #[napi]
-    pub fn extend(&self, call: i64, hold: i64, lease: f64) -> Option<Outcome> {
+    pub fn extend(&self, call: i64, hold: i64, lease: f64) -> Option<Ended> {
         self.call(
             call,
             |(), _| (),
@@ -139,20 +158,20 @@ impl NativeClient {
     pub fn watch(&self, hold: i64) {
         if let Some(held) = self.session.hold(hold) {
             let inbox = self.session.inbox.clone();
-            held.on_wanted(move || inbox.push(Outcome::wanted(hold)));
+            held.on_wanted(move || inbox.push(Outcome::wanted(hold).into()));
         }
     }
 
     /// The ticket of a hold, in the outcome's `text`.
     #[napi]
-    pub fn ticket(&self, hold: i64) -> Outcome {
+    pub fn ticket(&self, hold: i64) -> Ended {
         let ticket = self.ended(hold).and_then(|hold| hold.ticket());
-        Outcome::with(hold, ticket, |ticket, outcome| outcome.text = Some(ticket))
+        News::with(hold, ticket, |ticket, outcome| outcome.text = Some(ticket)).ended()
     }
 
     /// What the store knows of a lock, in the outcome's `lock`.
     #[napi]
-    pub fn inspect(&self, call: i64, name: String) -> Option<Outcome> {
+    pub fn inspect(&self, call: i64, name: String) -> Option<Ended> {
         self.call(
             call,
             |info: Option<fencelock_support::LockInfo>, outcome| {
@@ -164,7 +183,7 @@ impl NativeClient {
 
     /// Whether anybody holds a lock, in the outcome's `flag`.
     #[napi]
-    pub fn is_locked(&self, call: i64, name: String) -> Option<Outcome> {
+    pub fn is_locked(&self, call: i64, name: String) -> Option<Ended> {
         self.call(
             call,
             |locked, outcome| outcome.flag = Some(locked),
@@ -174,7 +193,7 @@ impl NativeClient {
 
     /// The names of at most `limit` locks that begin with `prefix`, in the outcome's `names`.
     #[napi]
-    pub fn list(&self, call: i64, prefix: String, limit: u32) -> Option<Outcome> {
+    pub fn list(&self, call: i64, prefix: String, limit: u32) -> Option<Ended> {
         self.call(
             call,
             |names, outcome| outcome.names = Some(names),
@@ -184,7 +203,7 @@ impl NativeClient {
 
     /// Ends every hold on a lock; how many, in the outcome's `number`.
     #[napi]
-    pub fn break_lock(&self, call: i64, name: String) -> Option<Outcome> {
+    pub fn break_lock(&self, call: i64, name: String) -> Option<Ended> {
         #[expect(clippy::cast_precision_loss, reason = "nobody has 2^53 holds")]
         let fill = |count: usize, outcome: &mut Outcome| outcome.number = Some(count as f64);
         self.call(call, fill, |done| Ok(self.session.client.break_lock_async(name, done)))
@@ -192,7 +211,7 @@ impl NativeClient {
 
     /// The store's time, in the outcome's `number`.
     #[napi]
-    pub fn ping(&self, call: i64) -> Option<Outcome> {
+    pub fn ping(&self, call: i64) -> Option<Ended> {
         self.call(
             call,
             |time, outcome| outcome.number = Some(milliseconds(time)),
@@ -202,24 +221,26 @@ impl NativeClient {
 
     /// Closes the client.
     #[napi]
-    pub fn close(&self, call: i64) -> Option<Outcome> {
+    pub fn close(&self, call: i64) -> Option<Ended> {
         self.call(call, |(), _| (), |done| Ok(self.session.client.close_async(done)))
     }
 
     /// Takes no new acquires, waits so many milliseconds for the holds to be released, and closes.
     /// Whether they were, in the outcome's `flag`.
     #[napi]
-    pub fn drain(&self, call: i64, limit: f64) -> Option<Outcome> {
+    pub fn drain(&self, call: i64, limit: f64) -> Option<Ended> {
         let slot = Slot::new(&self.session.inbox);
         let way = slot.clone();
         let begun = duration(limit).and_then(|limit| {
             self.session.client.drain_async(limit, move |drained| {
-                way.end(Outcome { flag: Some(drained), ..Outcome::done(call) });
+                way.end(News::with(call, Ok(drained), |drained, outcome| {
+                    outcome.flag = Some(drained);
+                }));
             })
         });
         match begun {
             Ok(()) => slot.started(),
-            Err(error) => Some(Outcome::failed(call, &error)),
+            Err(error) => failed(call, &error),
         }
     }
 

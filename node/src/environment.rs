@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use fencelock_support::{Client, ConnectOptions, errors};
+use fencelock_support::{Client, ConnectOptions, cork, errors};
 use napi::bindgen_prelude::{FnArgs, Function};
 use napi::{Env, Error};
 use napi_derive::napi;
 
 use crate::client::NativeClient;
-use crate::inbox::Inbox;
+use crate::host::Host;
+use crate::inbox::{Batch, Inbox};
 use crate::options::{Setting, options};
-use crate::outcome::Outcome;
+use crate::outcome::{Ended, News, Outcome};
 use crate::session::{Session, farewell};
 use crate::slot::Slot;
 
@@ -24,6 +25,7 @@ pub struct Environment {
 #[derive(Default)]
 struct Inner {
     inbox: Arc<Inbox>,
+    host: Host,
     sessions: Mutex<Sessions>,
 }
 
@@ -37,30 +39,58 @@ struct Sessions {
 
 #[napi]
 impl Environment {
-    /// Lets `dispatch` settle the calls that do not end at once. One to a JavaScript environment.
+    /// Lets `dispatch` settle the calls that do not end at once: it gets three numbers for each, as
+    /// `News::pack` says. One to a JavaScript environment. `drives`: the event loop is libuv's, and
+    /// drives its clients' connections.
     #[napi(constructor)]
     pub fn new(
         env: Env,
-        #[napi(ts_arg_type = "(outcomes: Array<Outcome>) => void")] dispatch: Function<
+        drives: bool,
+        #[napi(ts_arg_type = "(batch: Array<number>) => void")] dispatch: Function<
             '_,
-            FnArgs<(Vec<Outcome>,)>,
+            FnArgs<(Batch,)>,
             (),
         >,
     ) -> napi::Result<Environment> {
         let inner = Arc::new(Inner::default());
         inner.inbox.connect(&dispatch)?;
+        if drives {
+            inner.host.start(&env, &dispatch, &inner.inbox);
+        }
         // A worker that is terminated runs nothing else.
         env.add_env_cleanup_hook(inner.clone(), |inner| inner.end())?;
         Ok(Environment { inner })
     }
 
+    /// A tick in which calls are made begins: what they send is held back until its end.
+    #[napi]
+    pub fn begin_tick(&self) {
+        cork::begin();
+        self.inner.inbox.attend();
+    }
+
+    /// The tick ends, and what its calls sent leaves. Gives the outcomes that have arrived meanwhile,
+    /// as `dispatch` gets them; with `take` false, they stay until this is called again.
+    #[napi]
+    pub fn end_tick(&self, take: bool) -> Option<Vec<f64>> {
+        cork::end();
+        let batch = if take { self.inner.inbox.take() } else { Batch::new() };
+        (!batch.is_empty()).then_some(batch)
+    }
+
+    /// The outcomes that are told in full, of the batches given so far.
+    #[napi]
+    pub fn told(&self) -> Vec<Outcome> {
+        self.inner.inbox.told()
+    }
+
     /// Connects; then `connected` with the same number gives the client.
     #[napi]
-    pub fn connect(&self, call: i64, url: String, settings: Vec<Setting>) -> Option<Outcome> {
+    pub fn connect(&self, call: i64, url: String, settings: Vec<Setting>) -> Option<Ended> {
         let slot = Slot::new(&self.inner.inbox);
         match options(settings) {
             Ok(options) => self.start(call, url, options, &slot),
-            Err(error) => slot.clone().end(Outcome::failed(call, &error)),
+            Err(error) => slot.clone().end(News::failed(call, &error)),
         }
         slot.started()
     }
@@ -69,10 +99,10 @@ impl Environment {
         let (inner, way) = (Arc::downgrade(&self.inner), slot.clone());
         let begun = Client::connect_async(url, options, move |client| {
             let Some(inner) = inner.upgrade() else { return };
-            way.end(Outcome::with(call, client, |client, _| inner.add(call, client)));
+            way.end(News::with(call, client, |client, _| inner.add(call, client)));
         });
         if let Err(error) = begun {
-            slot.clone().end(Outcome::failed(call, &error));
+            slot.clone().end(News::failed(call, &error));
         }
     }
 
@@ -93,7 +123,8 @@ impl Environment {
 
 impl Inner {
     fn add(&self, call: i64, client: Client) {
-        let session = Arc::new(Session::new(client, self.inbox.clone()));
+        let guest = self.host.serve(&client);
+        let session = Arc::new(Session::new(client, self.inbox.clone(), guest));
         let mut sessions = self.sessions();
         if sessions.ended {
             return;

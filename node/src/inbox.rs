@@ -1,18 +1,26 @@
 //! Outcomes on their way to the event loop.
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use napi::Status;
 use napi::bindgen_prelude::{FnArgs, Function};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 
-use crate::outcome::Outcome;
+use crate::outcome::{News, Outcome};
 
 /// Calls the function of the TypeScript layer that settles outcomes. Weak: an idle client does not
 /// keep the process alive.
-pub(crate) type Wake = ThreadsafeFunction<(), (), FnArgs<(Vec<Outcome>,)>, Status, false, true, 0>;
+type Wake = ThreadsafeFunction<(), (), FnArgs<(Batch,)>, Status, false, true, 0>;
 
-/// What one event loop is to be told. However many outcomes arrive, it is woken once.
+/// Outcomes in the order of their arrival, three numbers each: see [`News::pack`]. Those that are
+/// told in full are in [`Inbox::told`].
+pub(crate) type Batch = Vec<f64>;
+
+/// The function of the TypeScript layer that settles outcomes.
+pub(crate) type Dispatch<'a> = Function<'a, FnArgs<(Batch,)>, ()>;
+
+/// What one event loop is to be told. However many outcomes arrive, it is woken once, and not at all
+/// while its thread will look by itself.
 #[derive(Default)]
 pub(crate) struct Inbox {
     state: Mutex<State>,
@@ -21,23 +29,23 @@ pub(crate) struct Inbox {
 
 #[derive(Default)]
 struct State {
-    queue: Vec<Outcome>,
+    queue: Vec<News>,
+    /// Of the batches that were taken.
+    told: Vec<Outcome>,
+    /// The loop was woken, or will look.
     woken: bool,
     closed: bool,
 }
 
 impl Inbox {
-    /// Lets `dispatch` have the outcomes, in arrays, in the order of their arrival.
-    pub(crate) fn connect(
-        self: &std::sync::Arc<Inbox>,
-        dispatch: &Function<'_, FnArgs<(Vec<Outcome>,)>, ()>,
-    ) -> napi::Result<()> {
+    /// Lets `dispatch` have the outcomes.
+    pub(crate) fn connect(self: &Arc<Inbox>, dispatch: &Dispatch<'_>) -> napi::Result<()> {
         let inbox = self.clone();
         let wake = dispatch
             .build_threadsafe_function::<()>()
             .weak::<true>()
             .callee_handled::<false>()
-            .build_callback(move |_| Ok(FnArgs::from((inbox.drain(),))))?;
+            .build_callback(move |_| Ok(FnArgs::from((inbox.take(),))))?;
         // There is one dispatcher to an environment.
         let _ = self.wake.set(wake);
         Ok(())
@@ -45,12 +53,12 @@ impl Inbox {
 
     /// Hands an outcome over. From any thread; does not block, and runs nothing of the user's.
     /// When the environment has ended, the outcome is dropped.
-    pub(crate) fn push(&self, outcome: Outcome) {
+    pub(crate) fn push(&self, news: News) {
         let mut state = self.state();
         if state.closed {
             return;
         }
-        state.queue.push(outcome);
+        state.queue.push(news);
         if std::mem::replace(&mut state.woken, true) {
             return;
         }
@@ -61,17 +69,35 @@ impl Inbox {
         }
     }
 
+    /// The loop's thread will take what arrives: it need not be woken.
+    pub(crate) fn attend(&self) {
+        self.state().woken = true;
+    }
+
+    /// The loop's thread takes what has arrived.
+    pub(crate) fn take(&self) -> Batch {
+        let mut state = self.state();
+        state.woken = false;
+        let mut batch = Batch::with_capacity(state.queue.len() * 3);
+        for news in std::mem::take(&mut state.queue) {
+            batch.extend(news.pack());
+            if let News::Told(outcome) = news {
+                state.told.push(*outcome);
+            }
+        }
+        batch
+    }
+
+    /// Those that were told in full, of the batches that were taken.
+    pub(crate) fn told(&self) -> Vec<Outcome> {
+        std::mem::take(&mut self.state().told)
+    }
+
     /// The event loop has gone.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
         state.queue.clear();
-    }
-
-    fn drain(&self) -> Vec<Outcome> {
-        let mut state = self.state();
-        state.woken = false;
-        std::mem::take(&mut state.queue)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

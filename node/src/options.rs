@@ -18,19 +18,6 @@ pub struct Setting {
     pub text: Option<String>,
 }
 
-/// What an acquire asks for.
-#[napi(object, object_to_js = false)]
-pub struct Ask {
-    /// The explicit owner; without it the acquisition is an owner of its own.
-    pub owner: Option<String>,
-    /// An explicit lease, in milliseconds.
-    pub lease: Option<f64>,
-    /// The ceiling over renewal, in milliseconds.
-    pub max_hold: Option<f64>,
-    /// How long to wait, in milliseconds: 0 not at all, none for ever.
-    pub wait: Option<f64>,
-}
-
 pub(crate) fn options(settings: Vec<Setting>) -> Result<ConnectOptions> {
     let mut options = ConnectOptions::default();
     for setting in settings {

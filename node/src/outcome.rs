@@ -1,6 +1,7 @@
 //! What the event loop is told.
 
 use fencelock_support::{Abandoned, Error, Hold, LossReason};
+use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 
 use crate::info::LockInfo;
@@ -40,8 +41,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// It succeeded, and there is nothing more to say.
-    pub(crate) fn done(call: i64) -> Outcome {
+    fn done(call: i64) -> Outcome {
         Outcome { call, ..Outcome::default() }
     }
 
@@ -54,17 +54,6 @@ impl Outcome {
         }
     }
 
-    /// `named`: with the lock's name, for who does not know it.
-    pub(crate) fn granted(call: i64, hold: &Hold, named: bool) -> Outcome {
-        Outcome {
-            token: Some(hold.token()),
-            reentry: Some(hold.is_reentry()),
-            abandoned: Some(abandoned(hold.previous_abandoned()).to_owned()),
-            text: named.then(|| hold.name().to_owned()),
-            ..Outcome::done(call)
-        }
-    }
-
     pub(crate) fn lost(call: i64, reason: LossReason) -> Outcome {
         Outcome { lost: Some(loss(reason).to_owned()), ..Outcome::done(call) }
     }
@@ -72,21 +61,107 @@ impl Outcome {
     pub(crate) fn wanted(call: i64) -> Outcome {
         Outcome { wanted: Some(true), ..Outcome::done(call) }
     }
+}
+
+/// What there is to tell: most of it can be packed into three numbers.
+pub(crate) enum News {
+    /// The call succeeded, and there is nothing more to say.
+    Done(i64),
+    /// The call has a hold.
+    Granted(i64, Grant),
+    Told(Box<Outcome>),
+}
+
+/// What there is to say of a hold.
+pub(crate) struct Grant {
+    token: u64,
+    reentry: bool,
+    abandoned: Abandoned,
+}
+
+/// How a call ended that ended at once: `true` for 'done'.
+#[napi]
+pub type Ended = Either<bool, Outcome>;
+
+/// The integers below are doubles, too.
+const EXACT: u64 = 1 << 53;
+
+impl News {
+    /// `named`: with the lock's name, for who does not know it.
+    pub(crate) fn granted(call: i64, hold: &Hold, named: bool) -> News {
+        let grant = Grant {
+            token: hold.token(),
+            reentry: hold.is_reentry(),
+            abandoned: hold.previous_abandoned(),
+        };
+        if grant.token <= EXACT && !named {
+            return News::Granted(call, grant);
+        }
+        let mut outcome = grant.outcome(call);
+        outcome.text = named.then(|| hold.name().to_owned());
+        outcome.into()
+    }
+
+    pub(crate) fn failed(call: i64, error: &Error) -> News {
+        Outcome::failed(call, error).into()
+    }
 
     /// What `fill` makes of the result, or failed.
     pub(crate) fn with<T>(
         call: i64,
         result: Result<T, Error>,
         fill: impl FnOnce(T, &mut Outcome),
-    ) -> Outcome {
+    ) -> News {
         match result {
             Ok(value) => {
                 let mut outcome = Outcome::done(call);
                 fill(value, &mut outcome);
-                outcome
+                outcome.into()
             }
-            Err(error) => Outcome::failed(call, &error),
+            Err(error) => News::failed(call, &error),
         }
+    }
+
+    /// The call's number; what it is: 0 is told in full, 1 done, from 8 on a grant; and its token.
+    pub(crate) fn pack(&self) -> [f64; 3] {
+        #[expect(clippy::cast_precision_loss, reason = "numbers come from JavaScript or are exact")]
+        match self {
+            News::Done(call) => [*call as f64, 1.0, 0.0],
+            News::Granted(call, Grant { token, reentry, abandoned }) => {
+                let previous = match abandoned {
+                    Abandoned::No => 0.0,
+                    Abandoned::Yes => 2.0,
+                    Abandoned::Unknown => 4.0,
+                };
+                [*call as f64, 8.0 + previous + f64::from(u8::from(*reentry)), *token as f64]
+            }
+            News::Told(outcome) => [outcome.call as f64, 0.0, 0.0],
+        }
+    }
+
+    pub(crate) fn ended(self) -> Ended {
+        match self {
+            News::Done(_) => Either::A(true),
+            News::Granted(call, grant) => Either::B(grant.outcome(call)),
+            News::Told(outcome) => Either::B(*outcome),
+        }
+    }
+}
+
+impl Grant {
+    fn outcome(self, call: i64) -> Outcome {
+        Outcome {
+            token: Some(self.token),
+            reentry: Some(self.reentry),
+            abandoned: Some(abandoned(self.abandoned).to_owned()),
+            ..Outcome::done(call)
+        }
+    }
+}
+
+impl From<Outcome> for News {
+    fn from(outcome: Outcome) -> News {
+        News::Told(Box::new(outcome))
     }
 }
 

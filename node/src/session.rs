@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
-use fencelock_support::{Client, Hold, LossReason, Operation, Result};
+use fencelock_support::{Client, Hold, LossReason, Operation, Result, cork};
 
+use crate::host::Guest;
 use crate::inbox::Inbox;
-use crate::outcome::Outcome;
+use crate::outcome::{Ended, News, Outcome};
 use crate::slot::Slot;
 
 /// How long the end of a process or worker waits for stores to take its holds back. What is not
@@ -18,6 +19,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub(crate) struct Session {
     pub(crate) client: Client,
     pub(crate) inbox: Arc<Inbox>,
+    guest: Guest,
     table: Mutex<Table>,
 }
 
@@ -36,8 +38,17 @@ pub(crate) struct Held {
 }
 
 impl Session {
-    pub(crate) fn new(client: Client, inbox: Arc<Inbox>) -> Session {
-        Session { client, inbox, table: Mutex::default() }
+    pub(crate) fn new(client: Client, inbox: Arc<Inbox>, guest: Guest) -> Session {
+        Session { client, inbox, guest, table: Mutex::default() }
+    }
+
+    /// A call was begun: gives its outcome if it is there, otherwise the loop will serve it.
+    pub(crate) fn begun(&self, slot: &Slot) -> Option<Ended> {
+        let ended = slot.started();
+        if ended.is_none() {
+            self.guest.expect();
+        }
+        ended
     }
 
     /// Begins to wait for a hold. `start` gets what to do with it, once; `named`: tell its name.
@@ -46,19 +57,19 @@ impl Session {
         call: i64,
         named: bool,
         start: impl FnOnce(Box<dyn FnOnce(Result<Hold>) + Send>) -> Operation,
-    ) -> Option<Outcome> {
+    ) -> Option<Ended> {
         let slot = Slot::new(&self.inbox);
         let (session, way) = (self.clone(), slot.clone());
         self.table().waits.insert(call, None);
         let operation = start(Box::new(move |result| session.granted(call, named, result, way)));
-        let outcome = slot.started();
-        if outcome.is_none() {
+        let ended = self.begun(&slot);
+        if ended.is_none() {
             // Unless it has ended on another thread meanwhile.
             if let Some(wait) = self.table().waits.get_mut(&call) {
                 *wait = Some(operation);
             }
         }
-        outcome
+        ended
     }
 
     fn granted(&self, call: i64, named: bool, result: Result<Hold>, slot: Slot) {
@@ -70,18 +81,18 @@ impl Session {
             Ok(_) => return,
             Err(error) => {
                 drop(table);
-                return slot.end(Outcome::failed(call, &error));
+                return slot.end(News::failed(call, &error));
             }
         };
         let reason = Arc::new(OnceLock::new());
         table.holds.insert(call, Held { hold: hold.clone(), reason: reason.clone() });
         drop(table);
-        slot.end(Outcome::granted(call, &hold, named));
+        slot.end(News::granted(call, &hold, named));
         // After the grant, so that it is told first.
         let inbox = self.inbox.clone();
         hold.on_lost(move |why| {
             let _ = reason.set(why);
-            inbox.push(Outcome::lost(call, why));
+            inbox.push(Outcome::lost(call, why).into());
         });
     }
 
@@ -116,9 +127,12 @@ impl Session {
 
 /// The environment ends: gives back what is held and leaves the queues, within a bound.
 pub(crate) fn farewell(sessions: Vec<Arc<Session>>) {
+    cork::end();
     let (told, closed) = mpsc::channel();
     for session in sessions {
         session.table().ended = true;
+        // This thread blocks, and the loop may not turn again.
+        session.guest.leave();
         // An idle client has nothing to tell its store.
         if session.busy() == 0 || session.client.is_closed() {
             continue;

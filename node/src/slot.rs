@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::inbox::Inbox;
-use crate::outcome::Outcome;
+use crate::outcome::{Ended, News};
 
 /// One call's way back.
 #[derive(Clone)]
@@ -16,7 +16,7 @@ enum State {
     /// The call that began it has not returned yet.
     Starting,
     /// It ended before that.
-    Ended(Box<Outcome>),
+    Ended(News),
     /// It has returned: the inbox is the way.
     Started,
 }
@@ -27,22 +27,22 @@ impl Slot {
     }
 
     /// The call has ended. From any thread.
-    pub(crate) fn end(self, outcome: Outcome) {
+    pub(crate) fn end(self, news: News) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match *state {
-            State::Starting => *state = State::Ended(Box::new(outcome)),
+            State::Starting => *state = State::Ended(news),
             State::Started | State::Ended(_) => {
                 drop(state);
-                self.inbox.push(outcome);
+                self.inbox.push(news);
             }
         }
     }
 
     /// The call that began it returns: with the outcome, if it is there.
-    pub(crate) fn started(&self) -> Option<Outcome> {
+    pub(crate) fn started(&self) -> Option<Ended> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *state, State::Started) {
-            State::Ended(outcome) => Some(*outcome),
+            State::Ended(news) => Some(news.ended()),
             State::Starting | State::Started => None,
         }
     }

@@ -22,7 +22,24 @@ async function main(): Promise<void> {
     void lost.lost.then((reason) => console.log(reason));
     return;
   }
+  if (what === 'survives') {
+    // The tick in which a call is made ends in an exception.
+    process.once('uncaughtException', (error) => console.log(error.message));
+    setImmediate(() => {
+      void locks.acquire(name).then(
+        (held) => held.release().then(() => console.log('released')),
+        (error) => console.log(error),
+      );
+      throw new Error('caught');
+    });
+    return;
+  }
   const hold = await locks.acquire(name);
+  if (what === 'leaves') {
+    console.log('ready');
+    void hold.release();
+    process.exit(3);
+  }
   // Waiters, so that the end has something to leave, too.
   for (let i = 0; i < 3; i++) {
     locks.acquire(name).then(

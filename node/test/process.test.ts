@@ -66,7 +66,14 @@ onEachStore('the end of a process', (store) => {
     assert.equal((await ended).signal, 'SIGKILL');
   });
 
+  test('a call in a tick that throws is made all the same', async () => {
+    const { ended, out } = child('survives', store.url, unique());
+    assert.equal((await ended).code, 0);
+    assert.equal(out(), 'caught\nreleased\n');
+  });
+
   for (const [what, code] of [
+    ['leaves', 3],
     ['exit', 3],
     ['throws', 1],
     ['rejects', 1],

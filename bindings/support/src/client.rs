@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+#[cfg(unix)]
+use fencelock::blocking::{HostLoop, Hosted};
 use fencelock::{Metrics, blocking};
 
 use crate::hold::Hold;
@@ -190,6 +192,13 @@ impl Client {
     /// The 16 hexadecimal digits under which the store knows this client.
     pub fn id(&self) -> &str {
         self.0.id()
+    }
+
+    /// Lets an event loop drive the connection; `None` when the store has none that it could, or
+    /// another loop does.
+    #[cfg(unix)]
+    pub fn hosted_by(&self, turns: &HostLoop) -> Option<Hosted> {
+        turns.serve(&self.0)
     }
 
     pub(crate) fn blocking(&self) -> &blocking::Client {

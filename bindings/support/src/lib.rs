@@ -3,8 +3,8 @@
 //! A binding converts types and nothing else: it has no retry, no renewal, no timeout. What it
 //! needs besides the client itself is here: one [`Client`] for blocking and asynchronous calls,
 //! [`Operation`] to run an asynchronous call without a runtime and to cancel it, [`Dispatcher`] for
-//! hosts that have no loop of their own to deliver to, [`ConnectOptions`] by name, and the table of
-//! [`errors`].
+//! hosts that have no loop of their own to deliver to, [`cork`] and `HostLoop` for hosts that have one,
+//! [`ConnectOptions`] by name, and the table of [`errors`].
 //!
 //! ```
 //! use std::sync::mpsc;
@@ -33,6 +33,9 @@ pub use client::Client;
 pub use dispatcher::Dispatcher;
 pub use entries::{Entries, EntryKey};
 pub use fencelock::blocking::Releasing;
+#[cfg(unix)]
+pub use fencelock::blocking::{HostLoop, Hosted};
+pub use fencelock::cork;
 pub use fencelock::{
     Abandoned, CancelToken, Capabilities, Error, ErrorKind, HoldInfo, LockInfo, LossReason,
     Metrics, OwnerId, Result, WaiterInfo,

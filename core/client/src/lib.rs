@@ -74,6 +74,7 @@ mod url;
 mod wait;
 
 pub mod blocking;
+pub mod cork;
 
 /// What only the Redis store has: its own options, logins, and a survey of a server for operators.
 #[cfg(feature = "redis")]

@@ -1,11 +1,11 @@
 //! What all handles of one client share: the engine under its mutex, and what stands around it.
 
-use std::cell::{Cell as StdCell, RefCell};
+use std::cell::Cell as StdCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use fencelock_engine::request::Request;
-use fencelock_engine::transport::{Capabilities, Sink, Transport};
+use fencelock_engine::transport::{Capabilities, Sink, Transport, Watcher};
 use fencelock_engine::{
     CallKey, ClientId, Effect, Engine, Error, ErrorKind, Event, Note, Options, Outcome, Time,
 };
@@ -18,7 +18,7 @@ use crate::cell::Cell;
 use crate::metrics::{Counts, Metrics};
 use crate::roster::Roster;
 use crate::wait::Wait;
-use crate::{Result, clock, fork};
+use crate::{Result, clock, cork, fork};
 
 /// What the engine's mutex guards.
 pub(crate) struct Core {
@@ -221,45 +221,16 @@ impl Shared {
         false
     }
 
-    /// Sends what was enqueued. A store in memory delivers from within: what that causes is sent
-    /// by the outermost call, so that the stack stays flat however long the chain.
+    /// Sends what was enqueued, unless this thread holds it back.
     pub(crate) fn flush(&self) {
-        thread_local! {
-            static NEXT: RefCell<Option<Vec<Arc<dyn Transport>>>> = const { RefCell::new(None) };
+        if let Some(transport) = self.transport.get() {
+            cork::flush(transport);
         }
-        struct Leave;
-        impl Drop for Leave {
-            fn drop(&mut self) {
-                let _ = NEXT.try_with(|next| next.take());
-            }
-        }
-        let Some(transport) = self.transport.get() else { return };
-        let nested = NEXT.try_with(|next| match &mut *next.borrow_mut() {
-            Some(next) => {
-                if !next.iter().any(|other| Arc::ptr_eq(other, transport)) {
-                    next.push(transport.clone());
-                }
-                true
-            }
-            none => {
-                *none = Some(Vec::new());
-                false
-            }
-        });
-        match nested {
-            Ok(true) => {}
-            Ok(false) => {
-                let _leave = Leave;
-                transport.flush();
-                while let Some(next) =
-                    NEXT.with(|next| next.borrow_mut().as_mut().and_then(Vec::pop))
-                {
-                    next.flush();
-                }
-            }
-            // The thread is ending.
-            Err(_) => transport.flush(),
-        }
+    }
+
+    /// Shows the transport's sockets to a watcher; false when it has none to show.
+    pub(crate) fn watch(&self, watcher: Arc<dyn Watcher>) -> bool {
+        self.transport.get().is_some_and(|transport| transport.watch(watcher))
     }
 
     /// Begins a call that asks the store.

@@ -1,5 +1,7 @@
 //! What a store's crate offers to whoever drives the engine.
 
+use std::sync::Arc;
+
 use crate::error::Error;
 use crate::event::Event;
 use crate::request::Request;
@@ -16,6 +18,13 @@ pub trait Sink: Send + Sync + 'static {
             self.deliver(event);
         }
     }
+}
+
+/// Who wants to know of a transport's sockets, to learn when there is something to read.
+pub trait Watcher: Send + Sync + 'static {
+    /// A socket, by its descriptor, on which answers or pushes will come. Called for each of every
+    /// new connection while it is open; the watcher must not close it, and must not keep it open.
+    fn watch(&self, socket: i32);
 }
 
 /// A connection to a store, made anew by itself when it breaks.
@@ -37,6 +46,13 @@ pub trait Transport: Send + Sync + 'static {
 
     /// Closes for good. Nothing is delivered afterwards.
     fn close(&self);
+
+    /// Shows the sockets, of this connection and of those to come, to a watcher. False when what has
+    /// come cannot be known from them, or when they are watched already.
+    fn watch(&self, watcher: Arc<dyn Watcher>) -> bool {
+        let _ = watcher;
+        false
+    }
 }
 
 /// What a store can and cannot do, for people and for the behaviour suite.

@@ -1,7 +1,7 @@
 //! Blocking callers, the standby thread, and a store that answers when it is driven.
 //!
 //! The steps are those of the client's `blocking::driver`, with parking where that waits for
-//! sockets.
+//! sockets. A host loop parks where its event loop would wait.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -26,6 +26,8 @@ pub struct Room {
     /// The standby thread was asked to give up the role.
     yielding: AtomicBool,
     standby: Mutex<Option<Thread>>,
+    /// The host loop's thread, to be told of a free role.
+    host: Mutex<Option<Thread>>,
     closed: AtomicBool,
 }
 
@@ -38,6 +40,7 @@ impl Room {
             driving: AtomicUsize::new(0),
             yielding: AtomicBool::new(false),
             standby: Mutex::default(),
+            host: Mutex::default(),
             closed: AtomicBool::new(false),
         }
     }
@@ -67,13 +70,49 @@ impl Room {
         }
         loop {
             if let Poll::Ready(ended) = cell.poll_outcome(&waker) {
-                self.desk.rise(&seat);
+                self.tell_host(self.desk.rise(&seat));
                 return answered(&ended);
             }
             if seat.is_offered() {
                 return self.drive(&cell);
             }
             park();
+        }
+    }
+
+    /// One call of a host loop, whose socket tells it at once that there is something to read: it
+    /// takes turns, and parks in between as an event loop waits. `busy`: it does something else
+    /// instead of its turns.
+    pub fn host_call(&self, turns: u8, busy: bool) {
+        *self.host.lock() = Some(Thread::current());
+        let cell = Cell::default();
+        if self.desk.expect_host() {
+            self.yielding.store(true, Ordering::SeqCst);
+            self.wake_standby();
+        }
+        self.send(&cell, turns);
+        let waker = waker();
+        // What is readable stays so until somebody has read it.
+        for _ in 0..=turns {
+            if busy || !self.desk.take_turn() {
+                break;
+            }
+            self.enter();
+            self.turn();
+            self.exit();
+        }
+        loop {
+            if let Poll::Ready(ended) = cell.poll_outcome(&waker) {
+                self.desk.forget_host();
+                return answered(&ended);
+            }
+            // Woken by the answer, which somebody else has read, or by the bell.
+            park();
+            if !busy && self.desk.take_turn() {
+                self.enter();
+                self.turn();
+                self.exit();
+            }
         }
     }
 
@@ -141,7 +180,13 @@ impl Room {
 
     fn exit(&self) {
         self.driving.fetch_sub(1, Ordering::SeqCst);
-        self.desk.leave();
+        self.tell_host(self.desk.leave());
+    }
+
+    fn tell_host(&self, free: bool) {
+        if free && let Some(host) = &*self.host.lock() {
+            host.unpark();
+        }
     }
 
     /// Starts the standby thread. It makes itself known before any call, as the client does that
@@ -180,6 +225,12 @@ impl Room {
                         }
                     }
                     self.exit();
+                }
+                Watch::Turn => {
+                    self.enter();
+                    self.turn();
+                    self.exit();
+                    thread::yield_now();
                 }
                 Watch::Look => thread::yield_now(),
                 Watch::Sleep => park(),
@@ -245,6 +296,34 @@ pub fn caller_and_drop(standby: bool) {
     };
     room.call(1);
     other.join().expect("the dropping thread panicked");
+    if let Some(standby) = standby {
+        room.close();
+        standby.join().expect("the standby thread panicked");
+    }
+    room.assert_at_rest();
+}
+
+/// A host loop that is busy with something else: only the standby thread serves it.
+pub fn busy_host_loop() {
+    host_loop(0, true, false, true);
+}
+
+/// A host loop beside a blocking caller or none, with a standby thread or none.
+pub fn idle_host_loop(turns: u8, caller: bool, standby: bool) {
+    host_loop(turns, false, caller, standby);
+}
+
+fn host_loop(turns: u8, busy: bool, caller: bool, standby: bool) {
+    let room = Arc::new(Room::new());
+    let standby = standby.then(|| Room::start_standby(&room));
+    let other = caller.then(|| {
+        let room = room.clone();
+        thread::spawn(move || room.call(0))
+    });
+    room.host_call(turns, busy);
+    if let Some(other) = other {
+        other.join().expect("the caller panicked");
+    }
     if let Some(standby) = standby {
         room.close();
         standby.join().expect("the standby thread panicked");

@@ -2,7 +2,9 @@
 //! sleeps for ever.
 
 use fencelock_shell_check::explore;
-use fencelock_shell_check::room::{caller_and_drop, callers, callers_one_of_whom_keeps_the_role};
+use fencelock_shell_check::room::{
+    busy_host_loop, caller_and_drop, callers, callers_one_of_whom_keeps_the_role, idle_host_loop,
+};
 
 #[test]
 fn two_callers() {
@@ -33,6 +35,24 @@ fn two_callers_and_the_standby_thread() {
 fn a_caller_beside_a_dropped_guard() {
     explore(None, || caller_and_drop(false));
     explore(Some(1), || caller_and_drop(true));
+}
+
+#[test]
+fn a_host_loop_and_the_standby_thread() {
+    explore(Some(2), || idle_host_loop(0, false, true));
+    explore(Some(1), || idle_host_loop(1, false, true));
+}
+
+#[test]
+fn a_busy_host_loop_is_served_by_the_standby_thread() {
+    explore(Some(2), busy_host_loop);
+}
+
+/// The caller may drive when the loop comes: only the bell tells it to come again.
+#[test]
+fn a_host_loop_beside_a_caller() {
+    explore(None, || idle_host_loop(0, true, false));
+    explore(Some(1), || idle_host_loop(0, true, true));
 }
 
 /// In a process of its own: loom's word that all threads wait for ever may end it.

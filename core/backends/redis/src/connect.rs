@@ -29,6 +29,18 @@ pub(crate) enum Stream {
     Unix(UnixStream),
 }
 
+#[cfg(unix)]
+impl Stream {
+    pub(crate) fn descriptor(&self) -> std::os::fd::RawFd {
+        use std::os::fd::AsRawFd as _;
+        match self {
+            Stream::Tcp(stream) => stream.as_raw_fd(),
+            Stream::Tls(stream) => stream.get_ref().0.as_raw_fd(),
+            Stream::Unix(stream) => stream.as_raw_fd(),
+        }
+    }
+}
+
 /// Connects, and does the TLS handshake.
 pub(crate) async fn dial(options: &Options) -> Result<Stream, NoSession> {
     match &options.address {

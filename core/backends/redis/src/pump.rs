@@ -107,6 +107,23 @@ impl Pump {
         Arc::clone(&self.link)
     }
 
+    /// The descriptors on which answers and pushes come.
+    pub(crate) fn sockets(&self) -> Vec<i32> {
+        #[cfg(unix)]
+        {
+            use std::os::fd::AsRawFd as _;
+            let main = match &self.reader {
+                Reader::Tcp(half) => half.as_ref().as_raw_fd(),
+                Reader::Unix(half) => half.as_ref().as_raw_fd(),
+                Reader::Tls(stream) => stream.get_ref().0.as_raw_fd(),
+            };
+            let inbox = self.inbox.as_ref().map(|(stream, _)| stream.descriptor());
+            std::iter::once(main).chain(inbox).collect()
+        }
+        #[cfg(not(unix))]
+        Vec::new()
+    }
+
     /// Runs until the connection ends; gives the reason.
     pub(crate) async fn run(&mut self, first: Event) -> String {
         // What came early is heard after the news that the connection is up.

@@ -27,7 +27,7 @@ pub(crate) async fn run(options: Options, client: ClientId, shared: Arc<Shared>)
                 let since = tokio::time::Instant::now();
                 tracing::info!(%address, ?inbox, separate = pushes.is_some(), "connected");
                 let mut pump = Pump::new(Arc::clone(&shared), codec, main, pushes);
-                shared.up(pump.link(), inbox);
+                shared.up(pump.link(), pump.sockets(), inbox);
                 let reason = pump.run(Event::Up { now }).await;
                 tracing::warn!(%address, %reason, "connection lost");
                 pump.finish(reason);

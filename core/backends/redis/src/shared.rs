@@ -11,7 +11,7 @@ use fencelock_engine::event::Event;
 use fencelock_engine::redis::{Codec, Command, Inbox, Listing, Script};
 use fencelock_engine::reply::Failure;
 use fencelock_engine::request::{Op, Request, RequestId};
-use fencelock_engine::transport::Sink;
+use fencelock_engine::transport::{Sink, Watcher};
 use tokio::net::tcp;
 #[cfg(unix)]
 use tokio::net::unix;
@@ -118,6 +118,8 @@ enum Turn {
 #[derive(Debug)]
 struct Line {
     link: Arc<Link>,
+    /// The descriptors on which something may come.
+    sockets: Vec<i32>,
     /// Told apart from the connections before: a thread may still be writing to one of those.
     epoch: u64,
     turn: Turn,
@@ -125,10 +127,10 @@ struct Line {
     end: Option<String>,
 }
 
-#[derive(Debug)]
 struct State {
     codec: Codec,
     line: Option<Line>,
+    watcher: Option<Arc<dyn Watcher>>,
     epoch: u64,
     /// Encoded, and not yet taken by a writer.
     out: Vec<u8>,
@@ -164,6 +166,7 @@ impl Shared {
             state: Mutex::new(State {
                 codec,
                 line: None,
+                watcher: None,
                 epoch: 0,
                 out: Vec::new(),
                 written: 0,
@@ -290,6 +293,20 @@ impl Shared {
         self.call_pump();
     }
 
+    /// Shows the sockets to a watcher from now on; false when there is one already.
+    pub(crate) fn watch(&self, watcher: Arc<dyn Watcher>) -> bool {
+        let mut state = self.state();
+        if state.watcher.is_some() {
+            return false;
+        }
+        // While there is a line, its sockets are open.
+        if let Some(line) = &state.line {
+            line.sockets.iter().for_each(|socket| watcher.watch(*socket));
+        }
+        state.watcher = Some(watcher);
+        true
+    }
+
     /// After this nothing is delivered any more, but for what another thread is delivering at
     /// this moment.
     pub(crate) fn close(&self) {
@@ -308,7 +325,7 @@ impl Shared {
     // ----- pump -----
 
     /// Takes requests from now on.
-    pub(crate) fn up(&self, link: Arc<Link>, inbox: Inbox) {
+    pub(crate) fn up(&self, link: Arc<Link>, sockets: Vec<i32>, inbox: Inbox) {
         let mut state = self.state();
         state.epoch += 1;
         let epoch = state.epoch;
@@ -318,7 +335,10 @@ impl Shared {
         state.encoded = 0;
         state.left = 0;
         if !self.is_closed() {
-            state.line = Some(Line { link, epoch, turn: Turn::Free, end: None });
+            if let Some(watcher) = &state.watcher {
+                sockets.iter().for_each(|socket| watcher.watch(*socket));
+            }
+            state.line = Some(Line { link, sockets, epoch, turn: Turn::Free, end: None });
         }
     }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use fencelock_engine::redis::Codec;
 use fencelock_engine::request::Request;
-use fencelock_engine::transport::{Capabilities, Sink, Transport};
+use fencelock_engine::transport::{Capabilities, Sink, Transport, Watcher};
 use fencelock_engine::{ClientId, Error};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-use crate::options::Options;
+use crate::options::{Address, Options};
 use crate::session;
 use crate::shared::Shared;
 
@@ -30,6 +30,8 @@ pub const CAPABILITIES: Capabilities = Capabilities {
 /// Closing or dropping it ends its task.
 pub struct RedisTransport {
     shared: Arc<Shared>,
+    /// TLS writes when it reads and keeps what it has read: its socket does not tell all.
+    plain: bool,
     task: AbortHandle,
 }
 
@@ -44,10 +46,11 @@ pub fn open(
     runtime: &Handle,
 ) -> Result<Arc<RedisTransport>, Error> {
     options.check()?;
+    let plain = !matches!(options.address, Address::Tls { .. });
     let codec = Codec::new(client.clone(), &options.prefix)?;
     let shared = Arc::new(Shared::new(codec, sink));
     let task = runtime.spawn(session::run(options, client, Arc::clone(&shared))).abort_handle();
-    Ok(Arc::new(RedisTransport { shared, task }))
+    Ok(Arc::new(RedisTransport { shared, plain, task }))
 }
 
 impl Transport for RedisTransport {
@@ -66,6 +69,10 @@ impl Transport for RedisTransport {
     fn close(&self) {
         self.shared.close();
         self.task.abort();
+    }
+
+    fn watch(&self, watcher: Arc<dyn Watcher>) -> bool {
+        cfg!(unix) && self.plain && self.shared.watch(watcher)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::blocking::{Driver, Guard, Lock};
 use crate::builder::Builder;
 use crate::client::{DRAIN_LOOK, broken, inspected, listed, pinged, revoked};
 use crate::ticket::Ticket;
-use crate::{Capabilities, LockInfo, Metrics, Name, Result};
+use crate::{Capabilities, LockInfo, Metrics, Name, Result, cork};
 
 /// A connection to a store, for threads. Cheap to clone; all clones are the same client.
 ///
@@ -126,6 +126,7 @@ impl Client {
     /// Closes the client when nothing is held and nobody waits any more, or when `limit` has
     /// passed; see [`crate::Client::drain`]. Gives whether all was released in time.
     pub fn drain(&self, limit: Duration) -> bool {
+        cork::end();
         let began = Instant::now();
         let mut drained = self.inner.shared().drain_more();
         while !drained && began.elapsed() < limit {
@@ -139,6 +140,11 @@ impl Client {
     /// Whether the client is closed.
     pub fn is_closed(&self) -> bool {
         self.inner.is_closed()
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn driver(&self) -> &Arc<Driver> {
+        &self.driver
     }
 
     /// The same client for async code. Its futures may be polled by any executor and need no

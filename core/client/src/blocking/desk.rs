@@ -6,11 +6,17 @@
 //! that no wake-up can be lost. The standby thread takes the role when callers have been away for
 //! a moment, and gives it up when a caller is seated.
 //!
+//! A *host loop* is a caller that never waits: told that there is something to read, it takes the
+//! role for a turn. While it is expected to, the standby thread takes only turns as well, in case
+//! that the loop is busy, and the whole role when it has seen none of the loop's for a while. A host
+//! loop that finds the role taken is told when it is free.
+//!
 //! All that it shares comes from [`crate::sync`], so that a model checker can take its place.
 
 use crate::sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering, Thread};
 
-/// How often the standby thread finds the same caller driving before it sleeps until called.
+/// How often the standby thread finds the same caller driving before it sleeps until called, and how
+/// many turns it takes in the place of a host loop before it takes the whole role.
 pub(super) const LOOKS: u32 = 16;
 
 /// A parked caller's place.
@@ -43,6 +49,12 @@ struct State {
     by_standby: bool,
     /// The standby thread sleeps until the role is free.
     asleep: bool,
+    /// A host loop is expected to take turns.
+    hosted: bool,
+    /// The standby thread was asked to yield to it.
+    asked: bool,
+    /// Its turn found the role taken.
+    missed: bool,
     seats: Vec<Arc<Seat>>,
     /// Counts callers, so that the standby thread sees whether any came lately.
     calls: u64,
@@ -65,6 +77,8 @@ pub(crate) enum Sat {
 pub(crate) enum Watch {
     /// The role is its.
     Drive,
+    /// The role is its for a turn.
+    Turn,
     /// Look again in a moment.
     Look,
     /// Sleep until unparked.
@@ -110,28 +124,62 @@ impl Desk {
         if state.by_standby { Sat::Ask } else { Sat::Park }
     }
 
-    /// Leaves a seat. A role that was offered to it meanwhile goes on.
-    pub(crate) fn rise(&self, seat: &Arc<Seat>) {
+    /// Leaves a seat. A role that was offered to it meanwhile goes on; gives, as
+    /// [`Desk::leave`], whether to tell the host loop.
+    #[must_use]
+    pub(crate) fn rise(&self, seat: &Arc<Seat>) -> bool {
         let mut state = self.state();
         if seat.is_offered() {
-            Desk::pass(&mut state);
-        } else {
-            state.seats.retain(|other| !Arc::ptr_eq(other, seat));
+            return Desk::pass(&mut state);
         }
+        state.seats.retain(|other| !Arc::ptr_eq(other, seat));
+        false
     }
 
-    /// Gives the role up: to a seated caller, or else it is free.
-    pub(crate) fn leave(&self) {
-        Desk::pass(&mut self.state());
+    /// Gives the role up: to a seated caller, or else it is free. Gives whether the host loop is to
+    /// be told that, as it came in vain.
+    #[must_use]
+    pub(crate) fn leave(&self) -> bool {
+        Desk::pass(&mut self.state())
     }
 
-    fn pass(state: &mut State) {
+    /// From now on a host loop is expected to take turns. Gives whether to ask the standby thread to
+    /// yield.
+    pub(crate) fn expect_host(&self) -> bool {
+        let mut state = self.state();
+        state.hosted = true;
+        state.by_standby && !std::mem::replace(&mut state.asked, true)
+    }
+
+    /// The host loop takes the role for a turn, if it is free. Otherwise it is told when it is.
+    pub(crate) fn take_turn(&self) -> bool {
+        let mut state = self.state();
+        if state.driven {
+            state.missed = true;
+            return false;
+        }
+        state.calls += 1;
+        state.driven = true;
+        state.missed = false;
+        true
+    }
+
+    /// The host loop takes no more turns.
+    pub(crate) fn forget_host(&self) {
+        let mut state = self.state();
+        state.hosted = false;
+        state.missed = false;
+    }
+
+    fn pass(state: &mut State) -> bool {
         state.by_standby = false;
+        state.asked = false;
         // The one that came last will stay the longest.
         match state.seats.pop() {
             Some(seat) => {
                 seat.offered.store(true, Ordering::Release);
                 seat.thread.unpark();
+                false
             }
             None => {
                 state.driven = false;
@@ -140,6 +188,7 @@ impl Desk {
                 {
                     standby.unpark();
                 }
+                std::mem::take(&mut state.missed)
             }
         }
     }
@@ -154,6 +203,12 @@ impl Desk {
         }
         if !state.driven {
             state.driven = true;
+            if state.hosted && seen.looks < LOOKS {
+                seen.looks += 1;
+                return Watch::Turn;
+            }
+            seen.looks = 0;
+            state.hosted = false;
             state.by_standby = true;
             return Watch::Drive;
         }

@@ -1,10 +1,11 @@
 //! Waiting for a store, and driving its connection meanwhile.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
+use fencelock_engine::transport::Watcher;
 use fencelock_engine::{Outcome, Time};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::Notify;
@@ -17,13 +18,17 @@ use crate::client::Client;
 use crate::connect::{answered, prepare};
 use crate::shared::{Link, Shared};
 use crate::wait::Wait;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, cork};
 
 /// How often the standby thread looks whether callers are away.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// How often tasks get their turn to write what a dropped guard sends.
 const TURNS: u32 = 4;
+
+/// How often to yield so that the tasks of what has become ready have run: the poller is asked after
+/// the first time, and the tasks run before the second ends.
+const TURN: u32 = 2;
 
 /// What blocking callers wait on.
 pub(crate) struct Driver {
@@ -37,8 +42,13 @@ struct Room {
     desk: Desk,
     /// Asks the standby thread to give up the role.
     yielding: Notify,
+    /// Tells the host loop, if there is one, that the role is free.
+    bell: OnceLock<Bell>,
     shared: Arc<Shared>,
 }
+
+/// Tells a host loop to take a turn.
+pub(crate) type Bell = Box<dyn Fn() + Send + Sync>;
 
 impl Driver {
     /// Connects a client, and starts what serves it while callers are away.
@@ -63,6 +73,7 @@ impl Driver {
                 runtime: Some(runtime),
                 desk: Desk::new(),
                 yielding: Notify::new(),
+                bell: OnceLock::new(),
                 shared: shared.clone(),
             }),
         });
@@ -94,6 +105,8 @@ impl Driver {
         wait: &mut Wait,
         mut interrupt: Option<Interrupt<'_>>,
     ) -> Option<(Outcome, Time)> {
+        // This thread may wait for what it holds back.
+        cork::end();
         match &self.room {
             // A runtime's thread may not run another runtime; the standby thread serves it.
             Some(room) if Handle::try_current().is_err() => room.wait(wait, &mut interrupt),
@@ -105,15 +118,50 @@ impl Driver {
     pub(crate) fn send(&self, shared: &Shared) {
         match &self.room {
             Some(room) if Handle::try_current().is_err() && room.desk.take() => {
-                let _leave = Leave(&room.desk);
+                let _leave = Leave(room);
                 room.block_on(async {
                     shared.flush();
-                    for _ in 0..TURNS {
-                        tokio::task::yield_now().await;
-                    }
+                    turns(TURNS).await;
                 });
             }
             _ => shared.flush(),
+        }
+    }
+
+    /// Lets a host loop drive the connection by turns: `watcher` is shown its sockets, and `bell`
+    /// tells the loop to take a turn all the same. False when it cannot be; once for each client.
+    pub(crate) fn host(&self, watcher: Arc<dyn Watcher>, bell: Bell) -> bool {
+        match &self.room {
+            // The bell is in its place before the first turn can be missed.
+            Some(room) => room.bell.set(bell).is_ok() && room.shared.watch(watcher),
+            None => false,
+        }
+    }
+
+    /// From now on the host loop is expected to take turns.
+    pub(crate) fn expect_host(&self) {
+        if let Some(room) = &self.room
+            && room.desk.expect_host()
+        {
+            room.yielding.notify_one();
+        }
+    }
+
+    /// The host loop takes no more turns.
+    pub(crate) fn forget_host(&self) {
+        if let Some(room) = &self.room {
+            room.desk.forget_host();
+        }
+    }
+
+    /// A host loop's turn: does what has become due, and waits for nothing. When somebody else
+    /// drives, the bell rings as soon as the role is free.
+    pub(crate) fn turn(&self) {
+        if let Some(room) = &self.room
+            && Handle::try_current().is_err()
+            && room.desk.take_turn()
+        {
+            room.turn();
         }
     }
 
@@ -124,8 +172,10 @@ impl Driver {
         while !room.shared.is_closed() {
             match room.desk.watch(&mut seen) {
                 Watch::Drive => {
-                    let _leave = Leave(&room.desk);
+                    let _leave = Leave(room);
                     room.block_on(async {
+                        // First, so that one who asks for the role all the time holds nothing up.
+                        turns(TURN).await;
                         // The client may be closed by a call that nobody waits for.
                         while !room.shared.is_closed() {
                             let yielded = room.yielding.notified();
@@ -134,6 +184,10 @@ impl Driver {
                             }
                         }
                     });
+                }
+                Watch::Turn => {
+                    room.turn();
+                    thread::park_timeout(LOOK);
                 }
                 Watch::Look => thread::park_timeout(LOOK),
                 Watch::Sleep => thread::park(),
@@ -166,14 +220,14 @@ impl Room {
         }
         loop {
             if let Poll::Ready(ended) = park::poll(wait) {
-                self.desk.rise(&seat);
+                self.rise(&seat);
                 return Some(ended);
             }
             if seat.is_offered() {
                 return self.drive(wait, interrupt);
             }
             if park::rest(interrupt) {
-                self.desk.rise(&seat);
+                self.rise(&seat);
                 return None;
             }
         }
@@ -185,7 +239,7 @@ impl Room {
         wait: &mut Wait,
         interrupt: &mut Option<Interrupt<'_>>,
     ) -> Option<(Outcome, Time)> {
-        let _leave = Leave(&self.desk);
+        let _leave = Leave(self);
         let Some(interrupt) = interrupt else { return Some(self.block_on(wait)) };
         loop {
             let slice = async { tokio::time::timeout(interrupt.every, &mut *wait).await };
@@ -194,6 +248,24 @@ impl Room {
                 Err(_) if (interrupt.stop)() => return None,
                 Err(_) => {}
             }
+        }
+    }
+
+    /// Drives the connection as far as it goes without waiting. The role is the caller's.
+    fn turn(&self) {
+        let _leave = Leave(self);
+        self.block_on(turns(TURN));
+    }
+
+    fn rise(&self, seat: &Arc<Seat>) {
+        if self.desk.rise(seat) {
+            self.ring();
+        }
+    }
+
+    fn ring(&self) {
+        if let Some(bell) = self.bell.get() {
+            bell();
         }
     }
 
@@ -256,11 +328,20 @@ fn no_resource(error: std::io::Error) -> Error {
     )
 }
 
+/// Lets tasks run so many times.
+async fn turns(count: u32) {
+    for _ in 0..count {
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Gives the role up, also when a panic unwinds.
-struct Leave<'a>(&'a Desk);
+struct Leave<'a>(&'a Room);
 
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
-        self.0.leave();
+        if self.0.desk.leave() {
+            self.0.ring();
+        }
     }
 }

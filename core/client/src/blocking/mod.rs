@@ -29,12 +29,16 @@ mod desk;
 mod desk_tests;
 mod driver;
 mod guard;
+#[cfg(unix)]
+mod host_loop;
 mod lock;
 mod park;
 
 pub use begun::{Acquiring, Begun, Releasing};
 pub use client::Client;
 pub use guard::Guard;
+#[cfg(unix)]
+pub use host_loop::{HostLoop, Hosted};
 pub use lock::Lock;
 
 pub(crate) use driver::Driver;

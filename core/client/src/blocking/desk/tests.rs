@@ -24,12 +24,12 @@ fn a_leaving_driver_hands_over_to_a_seat() {
     let (first, second) = (seat(), seat());
     desk.sit(&first);
     desk.sit(&second);
-    desk.leave();
+    assert!(!desk.leave());
     assert!(second.is_offered() && !first.is_offered());
     assert!(!desk.take(), "handed over, never free");
-    desk.rise(&second);
+    assert!(!desk.rise(&second));
     assert!(first.is_offered());
-    desk.rise(&first);
+    assert!(!desk.rise(&first));
     assert!(desk.take());
 }
 
@@ -38,20 +38,61 @@ fn the_standby_drives_only_when_callers_are_away_and_yields() {
     let desk = Desk::new();
     let mut seen = Seen::default();
     assert!(desk.take());
-    desk.leave();
+    assert!(!desk.leave());
     assert_eq!(desk.watch(&mut seen), Watch::Look, "somebody was here lately");
     assert_eq!(desk.watch(&mut seen), Watch::Drive);
     let caller = seat();
     assert_eq!(desk.sit(&caller), Sat::Ask);
-    desk.leave();
+    assert!(!desk.leave());
     assert!(caller.is_offered());
     let mut last = Watch::Look;
     for _ in 0..=LOOKS {
         last = desk.watch(&mut seen);
     }
     assert_eq!(last, Watch::Sleep, "the same caller drives on");
-    desk.rise(&caller);
+    assert!(!desk.rise(&caller));
     assert_eq!(desk.watch(&mut seen), Watch::Drive);
+}
+
+#[test]
+fn a_host_loop_takes_turns_and_the_standby_only_in_its_place() {
+    let desk = Desk::new();
+    let mut seen = Seen::default();
+    assert!(!desk.expect_host(), "nobody to ask");
+    for _ in 0..3 * LOOKS {
+        assert!(desk.take_turn());
+        assert!(!desk.leave());
+        assert_eq!(desk.watch(&mut seen), Watch::Look, "the loop turned lately");
+    }
+    for _ in 0..LOOKS {
+        assert_eq!(desk.watch(&mut seen), Watch::Turn, "the loop may be busy");
+        assert!(!desk.leave());
+    }
+    assert_eq!(desk.watch(&mut seen), Watch::Drive, "the loop has nothing to wait for");
+    assert!(desk.expect_host());
+    assert!(!desk.expect_host(), "it was asked already");
+    assert!(!desk.leave());
+    assert_eq!(desk.watch(&mut seen), Watch::Turn);
+    assert!(!desk.leave());
+    desk.forget_host();
+    assert_eq!(desk.watch(&mut seen), Watch::Drive);
+}
+
+#[test]
+fn a_host_loop_that_came_in_vain_is_told_when_the_role_is_free() {
+    let desk = Desk::new();
+    assert!(desk.take());
+    assert!(!desk.take_turn());
+    let caller = seat();
+    assert_eq!(desk.sit(&caller), Sat::Park);
+    assert!(!desk.leave(), "handed to the caller");
+    assert!(desk.rise(&caller), "now it is free");
+    assert!(desk.take_turn());
+    assert!(!desk.leave(), "told once");
+    assert!(desk.take());
+    assert!(!desk.take_turn());
+    desk.forget_host();
+    assert!(!desk.leave(), "it has gone");
 }
 
 /// Callers come and go; each needs one event, and events are delivered only by a driver.
@@ -75,7 +116,7 @@ fn nobody_is_forgotten() {
                         thread::yield_now();
                     }
                     inside.fetch_sub(1, Ordering::SeqCst);
-                    desk.leave();
+                    assert!(!desk.leave());
                 };
                 for _ in 0..ROUNDS {
                     let begin = events[me].load(Ordering::SeqCst);
@@ -87,7 +128,7 @@ fn nobody_is_forgotten() {
                     }
                     loop {
                         if done() {
-                            desk.rise(&seat);
+                            assert!(!desk.rise(&seat));
                             break;
                         }
                         if seat.is_offered() {

@@ -1,0 +1,109 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use fencelock_engine::request::Request;
+use fencelock_engine::transport::Transport;
+
+use super::{begin, end, flush};
+
+/// Counts its flushes, and asks for as many more of another from within.
+#[derive(Default)]
+struct Counts {
+    flushes: AtomicUsize,
+    leads_to: Option<Arc<dyn Transport>>,
+}
+
+impl Transport for Counts {
+    fn enqueue(&self, _: Request) {}
+    fn flush(&self) {
+        self.flushes.fetch_add(1, Ordering::SeqCst);
+        if let Some(next) = &self.leads_to {
+            flush(next);
+        }
+    }
+    fn reconnect(&self) {}
+    fn close(&self) {}
+}
+
+fn counts() -> (Arc<Counts>, Arc<dyn Transport>) {
+    let counts = Arc::new(Counts::default());
+    (counts.clone(), counts)
+}
+
+fn seen(counts: &Counts) -> usize {
+    counts.flushes.load(Ordering::SeqCst)
+}
+
+#[test]
+fn outside_a_section_each_flush_is_done_at_once() {
+    let (count, transport) = counts();
+    flush(&transport);
+    flush(&transport);
+    assert_eq!(seen(&count), 2);
+    end();
+    assert_eq!(seen(&count), 2);
+}
+
+#[test]
+fn a_section_flushes_once_at_its_end() {
+    let ((first, one), (second, other)) = (counts(), counts());
+    begin();
+    begin();
+    for _ in 0..3 {
+        flush(&one);
+        flush(&other);
+    }
+    assert_eq!((seen(&first), seen(&second)), (0, 0));
+    end();
+    assert_eq!((seen(&first), seen(&second)), (1, 1));
+    flush(&one);
+    assert_eq!(seen(&first), 2, "the section is over");
+}
+
+#[test]
+fn what_a_flush_leads_to_is_flushed_by_the_outermost() {
+    let (last, transport) = counts();
+    let chain: Arc<dyn Transport> =
+        Arc::new(Counts { leads_to: Some(transport), ..Counts::default() });
+    flush(&chain);
+    assert_eq!(seen(&last), 1);
+    begin();
+    flush(&chain);
+    end();
+    assert_eq!(seen(&last), 2);
+}
+
+#[test]
+fn other_threads_are_not_held_back() {
+    let (count, transport) = counts();
+    begin();
+    thread::spawn(move || flush(&transport)).join().unwrap();
+    assert_eq!(seen(&count), 1);
+    end();
+}
+
+#[test]
+fn a_thread_that_ends_within_a_section_sends() {
+    let (count, transport) = counts();
+    thread::spawn(move || {
+        begin();
+        flush(&transport);
+    })
+    .join()
+    .unwrap();
+    assert_eq!(seen(&count), 1);
+}
+
+#[test]
+fn a_blocking_call_ends_the_section() {
+    let client = crate::blocking::Client::connect("memory:").unwrap();
+    let lock = client.lock("corked").unwrap().non_reentrant();
+    begin();
+    // It would wait for ever for what was held back.
+    let guard = lock.acquire().unwrap();
+    begin();
+    drop(guard);
+    lock.acquire().unwrap().release().unwrap();
+    end();
+}
