@@ -172,6 +172,8 @@ pub struct Held {
     pub since: Instant,
     /// It ends by itself.
     pub ends: bool,
+    /// It was told that somebody wants the lock.
+    pub wanted: bool,
     /// How far its holder trusts it, as the history says.
     pub trusted: Instant,
 }

@@ -58,6 +58,8 @@ pub enum Cover {
     ZkForeign,
     ZkRevoked,
     ZkDeleted,
+    ZkHeeded,
+    ZkOrphaned,
 }
 
 const NAMES: [(Cover, &str); Cover::COUNT] = [
@@ -115,11 +117,13 @@ const NAMES: [(Cover, &str); Cover::COUNT] = [
     (Cover::ZkForeign, "zookeeper: granted to a foreign contender"),
     (Cover::ZkRevoked, "zookeeper: holder asked to let go"),
     (Cover::ZkDeleted, "zookeeper: holder's node deleted"),
+    (Cover::ZkHeeded, "zookeeper: holder heard that it was asked to let go"),
+    (Cover::ZkOrphaned, "zookeeper: same hold's node in two sessions"),
 ];
 
 impl Cover {
     /// How many cases there are.
-    pub const COUNT: usize = Cover::ZkDeleted as usize + 1;
+    pub const COUNT: usize = Cover::ZkOrphaned as usize + 1;
 }
 
 /// The counters.

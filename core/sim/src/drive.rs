@@ -117,7 +117,10 @@ impl World {
         if self.clients[slot].incarnation != incarnation || !self.clients[slot].up {
             return;
         }
-        while let Some(event) = self.clients[slot].inbox.pop_front() {
+        // What these lead to is said a moment later: two who answer each other at once do not stop
+        // the time.
+        for _ in 0..self.clients[slot].inbox.len() {
+            let Some(event) = self.clients[slot].inbox.pop_front() else { break };
             self.pass(slot, event);
         }
     }
@@ -161,6 +164,10 @@ impl World {
                 Effect::Lost(tag, reason) => self.lost(slot, tag, reason),
                 Effect::Wanted(tag) => {
                     self.trace.line(self.now, || format!("c{slot} {tag:x} is wanted"));
+                    let held = &mut self.clients[slot].actors[actor_of(tag)].held;
+                    if let Some(held) = held.iter_mut().find(|held| held.tag == tag) {
+                        held.wanted = true;
+                    }
                 }
                 Effect::Note(note) => self.noted(slot, note),
             }
@@ -321,6 +328,7 @@ impl World {
             end: local,
             since: self.now,
             ends: terms.ends,
+            wanted: false,
             trusted: 0,
         });
         actor.cancel_at = None;
@@ -419,7 +427,11 @@ impl World {
                 continue;
             }
             let end = now + left;
-            if held.end < now && held.end > Time::ZERO {
+            // A call that read its clock before the end, and reached the engine after it, still
+            // renews: to the engine the hold has not ended, and nobody was told so.
+            let most = client.engine.remaining(Time::ZERO, held.key).unwrap_or_default();
+            let present = end - most;
+            if held.end < present && held.end > Time::ZERO {
                 let before = held.end;
                 self.checks.fail("lost in time", self.now, || {
                     format!("c{slot} {:x} ended at {before:?} and is valid again", held.tag)

@@ -103,7 +103,7 @@ impl World {
         }
         if self.now < self.server.paused_until {
             let at = self.server.paused_until;
-            self.queue.push(at, Event::Connect { slot, incarnation });
+            self.queue.put_off(at, Event::Connect { slot, incarnation });
             return;
         }
         client.link.connecting = false;
@@ -185,7 +185,7 @@ impl World {
     /// A request reaches the store.
     pub(crate) fn arrive(&mut self, conn: ConnId, request: Box<Request>, late: bool) {
         if self.now < self.server.paused_until {
-            self.queue.push(self.server.paused_until, Event::Arrive { conn, request, late });
+            self.queue.put_off(self.server.paused_until, Event::Arrive { conn, request, late });
             return;
         }
         if !self.conns[conn].open || self.now < self.server.down_until {

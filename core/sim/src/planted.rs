@@ -12,7 +12,7 @@ pub const SEEDS: u64 = 10_000;
 pub const SCRIPT_SEEDS: u64 = 2_000;
 
 /// The same for one in ZooKeeper's lock machine: an ensemble is slower still.
-pub const ZOOKEEPER_SEEDS: u64 = 2_000;
+pub const ZOOKEEPER_SEEDS: u64 = 6_000;
 
 /// Where a bug is planted.
 #[derive(Clone, Copy, Debug)]
@@ -178,6 +178,11 @@ pub const TABLE: &[Planted] = &[
     ),
     zookeeper(27, Bug::ZkOrphanForgotten, "zookeeper: a lost create's node is never looked for"),
     zookeeper(
+        28,
+        Bug::ZkOldSessionsNode,
+        "zookeeper: a node of the client's session before is taken for its own",
+    ),
+    zookeeper(
         29,
         Bug::ZkTrustsConnection,
         "zookeeper: a session is good while nothing else is told",
@@ -204,6 +209,42 @@ pub const TABLE: &[Planted] = &[
         88,
         Bug::ZkLastButOneProves,
         "zookeeper: the last but one round trip proves the session",
+    ),
+    zookeeper(
+        89,
+        Bug::ZkPartingJoined,
+        "zookeeper: an owner's hold joins a node whose deletion may have been carried out",
+    ),
+    zookeeper(
+        90,
+        Bug::ZkCoHoldLossForgotten,
+        "zookeeper: the loss of one of an owner's holds is not told to the next holder",
+    ),
+    zookeeper(
+        91,
+        Bug::ZkAnyDeletionBreaks,
+        "zookeeper: simple recipe: the deletion of the hold before breaks the next one",
+    ),
+    zookeeper(
+        92,
+        Bug::ZkHeirSwept,
+        "zookeeper: a node that an owner's other hold took over is swept as a lost create's",
+    ),
+    zookeeper(
+        93,
+        Bug::ZkStrayForgotten,
+        "zookeeper: a lost create is forgotten while connections come and go",
+    ),
+    zookeeper(
+        94,
+        Bug::ZkSharersStrayKept,
+        "zookeeper: a lost create of a hold that shares another's node by now is kept",
+    ),
+    zookeeper(95, Bug::ZkRevokeIgnored, "zookeeper: a holder that is asked to let go is not told"),
+    zookeeper(
+        96,
+        Bug::ZkHeirReleased,
+        "zookeeper: a repeated release deletes the node that an owner's other hold took over",
     ),
 ];
 

@@ -284,7 +284,7 @@ impl World {
                 Event::Wake { .. } => self.dice.below(MS),
                 _ => 0,
             };
-            self.queue.push(until + late, event);
+            self.queue.put_off(until + late, event);
             return None;
         }
         Some(event)

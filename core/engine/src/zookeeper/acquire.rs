@@ -132,7 +132,7 @@ impl Machine {
     }
 
     /// The node is this hold's from now on; false when its number cannot be read.
-    fn adopt(&mut self, hold: HoldId, path: String, stat: Stat) -> bool {
+    pub(super) fn adopt(&mut self, hold: HoldId, path: String, stat: Stat) -> bool {
         let Some(participant) = Participant::parse(split(&path).1) else {
             self.discard(path);
             self.acquire_failed(hold, &ZkError::Other("it gave a node without number".to_owned()));
@@ -146,82 +146,6 @@ impl Machine {
         };
         place.node = Some(Node { path, sequence: participant.sequence, token });
         true
-    }
-
-    /// Looks for the node that an unanswered create may have made. What the old server had taken
-    /// in is there after a round trip through the leader, or will never be.
-    pub(super) fn seek(&mut self, hold: HoldId, first: Option<(Part, ZkOp)>) {
-        let Some(place) = self.places.get(&hold) else { return };
-        let path = place.parent.clone();
-        let mut parts: Vec<_> = first.into_iter().collect();
-        if !planted!(ZkListWithoutSync) {
-            parts.push((Part::Sync, ZkOp::Sync { path: path.clone() }));
-        }
-        parts.push((Part::List, ZkOp::Children { path: path.clone(), watch: false }));
-        parts.push((Part::Note, ZkOp::GetData { path, watch: false }));
-        self.batch(hold, Step::Seek, parts);
-    }
-
-    fn sought(&mut self, hold: HoldId) {
-        let Some(place) = self.places.get_mut(&hold) else { return };
-        let leaving = place.is_leaving();
-        if let Some(Err(error)) = place.take(&Part::Sync) {
-            return self.acquire_failed(hold, &error);
-        }
-        let names = match place.take(&Part::List) {
-            Some(Ok(ZkReply::Children { names, .. })) => names,
-            Some(Err(ZkError::NoNode)) => Vec::new(),
-            Some(Err(error)) => return self.acquire_failed(hold, &error),
-            _ => return,
-        };
-        let parent = place.parent.clone();
-        let own = queue(&names).0.into_iter().find(|one| one.hold == Some(hold));
-        match own {
-            Some(_) if planted!(ZkOrphanForgotten) => self.make(hold, None),
-            Some(own) => {
-                let path = format!("{parent}/{}", own.name);
-                let note = self.places.get_mut(&hold).and_then(|place| place.take(&Part::Note));
-                self.batch(
-                    hold,
-                    Step::Adopt(names),
-                    vec![(Part::Stat, ZkOp::Exists { path, watch: false })],
-                );
-                // Kept for when the node is known to be ours.
-                if let (Some(place), Some(note)) = (self.places.get_mut(&hold), note) {
-                    place.heard.push((Part::Note, note));
-                }
-            }
-            None if leaving => self.ended_leaving(hold, false),
-            None => self.make(hold, None),
-        }
-    }
-
-    /// The node that was found is taken only if it belongs to this session: one of an earlier
-    /// session is about to vanish.
-    fn adopted(&mut self, hold: HoldId, names: Vec<String>) {
-        let Some(place) = self.places.get_mut(&hold) else { return };
-        let parent = place.parent.clone();
-        let own = queue(&names).0.into_iter().find(|one| one.hold == Some(hold));
-        let Some(own) = own else { return self.seek(hold, None) };
-        let path = format!("{parent}/{}", own.name);
-        let session = self.session.as_ref().map_or(0, |session| session.id);
-        match place.take(&Part::Stat) {
-            Some(Ok(ZkReply::Exists(Some(stat)))) if stat.ephemeral_owner == session => {
-                place
-                    .heard
-                    .push((Part::List, Ok(ZkReply::Children { names, stat: Stat::default() })));
-                if self.adopt(hold, path, stat) {
-                    self.listed(hold);
-                }
-            }
-            Some(Ok(ZkReply::Exists(Some(_)))) => {
-                self.discard(path);
-                self.seek(hold, None);
-            }
-            Some(Ok(ZkReply::Exists(None))) => self.seek(hold, None),
-            Some(Err(error)) => self.acquire_failed(hold, &error),
-            _ => self.acquire_failed(hold, &ZkError::ConnectionLoss),
-        }
     }
 
     /// Who comes before?
@@ -244,7 +168,7 @@ impl Machine {
     }
 
     /// The node is there, and so is the list: first, or behind somebody.
-    fn listed(&mut self, hold: HoldId) {
+    pub(super) fn listed(&mut self, hold: HoldId) {
         let Some(place) = self.places.get_mut(&hold) else { return };
         let names = match place.take(&Part::List) {
             Some(Ok(ZkReply::Children { names, .. })) => names,

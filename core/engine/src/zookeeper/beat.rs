@@ -41,13 +41,12 @@ impl Machine {
                 }
                 continue;
             }
-            // A hold that shares a node says what that one's says.
-            let Some(node) = place.node.as_ref().map(|node| node.path.clone()) else { continue };
             let other = match (&place.step, &place.before) {
                 (Step::Queued, Some(before)) => before.path.clone(),
                 _ if place.held => place.parent.clone(),
                 _ => continue,
             };
+            let Some(node) = self.node_of(hold) else { continue };
             for (path, own) in [(node, true), (other, false)] {
                 if let Some(job) = self.jobs.get_mut(&id) {
                     job.pending += 1;
@@ -56,6 +55,21 @@ impl Machine {
             }
         }
         self.finish_job(id);
+    }
+
+    /// The hold's own node, or the one that it shares. An answer from memory would have whoever
+    /// waits for more of the session ask again at once, and for ever.
+    fn node_of(&self, hold: HoldId) -> Option<String> {
+        let place = self.places.get(&hold)?;
+        let token = place.shared.filter(|_| place.node.is_none());
+        let keeper = match token {
+            Some(token) => self.places.values().find(|keeper| {
+                keeper.parent == place.parent
+                    && keeper.node.as_ref().is_some_and(|node| node.token == token)
+            })?,
+            None => place,
+        };
+        keeper.node.as_ref().map(|node| node.path.clone())
     }
 
     pub(super) fn beat_heard(
@@ -88,7 +102,10 @@ impl Machine {
             }
             // The simple recipe's node has no name of its own: it may be another's by now.
             (Some(stat), true)
-                if stat.ephemeral_owner != session && place.held && !place.is_leaving() =>
+                if stat.ephemeral_owner != session
+                    && !planted!(ZkOldSessionsNode)
+                    && place.held
+                    && !place.is_leaving() =>
             {
                 self.vanish(hold);
             }

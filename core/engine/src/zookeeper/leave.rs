@@ -39,6 +39,8 @@ impl Machine {
     /// Deletes the node. Of a holder together with the note; of a waiter only while somebody comes
     /// before it, since it would otherwise have been a holder without knowing.
     pub(super) fn leave(&mut self, hold: HoldId, then: Then) {
+        let Some(place) = self.places.get_mut(&hold) else { return };
+        place.parting |= place.held;
         let Some(place) = self.places.get(&hold) else { return };
         let Some(node) = &place.node else { return };
         let delete = ZkWrite::Delete { path: node.path.clone() };

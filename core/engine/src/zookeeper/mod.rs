@@ -16,6 +16,7 @@ mod owner;
 mod place;
 mod query;
 mod refusal;
+mod seek;
 mod session;
 mod settle;
 mod simple;

@@ -18,6 +18,7 @@ impl Machine {
                     && place.held
                     && place.node.is_some()
                     && place.step == Step::Held
+                    && (!place.parting || planted!(ZkPartingJoined))
             })
             .map(|(hold, _)| *hold)
     }
@@ -88,7 +89,7 @@ impl Machine {
             Some(Ask { what: What::Release { told, lost }, .. }) => (*told, *lost),
             _ => return false,
         };
-        let undone = lost || place.undone;
+        let undone = (lost || place.undone) && !planted!(ZkCoHoldLossForgotten);
         if let Some(token) = place.shared {
             let keeps =
                 |place: &&mut Place| place.node.as_ref().is_some_and(|it| it.token == token);

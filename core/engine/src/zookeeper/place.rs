@@ -121,6 +121,8 @@ pub(crate) struct Place {
     pub view: Option<View>,
     /// It is first in the queue.
     pub held: bool,
+    /// The node's deletion was sent, and may have been carried out: nobody shares it any more.
+    pub parting: bool,
     /// Granted, and the engine has not asked yet.
     pub unasked: bool,
     pub verdict: Abandoned,
@@ -150,6 +152,7 @@ impl Place {
             before: None,
             view: None,
             held: false,
+            parting: false,
             unasked: false,
             verdict: Abandoned::Unknown,
             others: 0,

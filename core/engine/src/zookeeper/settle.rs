@@ -65,29 +65,47 @@ impl Machine {
         if !place.held || place.is_leaving() {
             return;
         }
-        let lock = place.lock.clone();
         match (look, result) {
             (Look::Noted, Err(ZkError::At(1, error))) if *error == ZkError::NoAuth => {
                 let parent = place.parent.clone();
                 self.denied.insert(parent);
             }
-            (Look::Own, Ok(ZkReply::Data { data, .. })) if data == REVOKE => {
-                self.push(Push::Wanted { lock, hold });
+            (Look::Own, Ok(ZkReply::Data { data, .. }))
+                if data == REVOKE && !planted!(ZkRevokeIgnored) =>
+            {
+                self.wanted(hold);
             }
             (Look::Own, Err(ZkError::NoNode)) => self.node_gone(hold),
             (Look::Others, Ok(ZkReply::Children { names, .. })) => {
                 place.others = u32::try_from(names.len().saturating_sub(1)).unwrap_or(u32::MAX);
                 if place.others > 0 {
-                    self.push(Push::Wanted { lock, hold });
+                    self.wanted(hold);
                 }
             }
             _ => {}
         }
     }
 
+    /// Somebody wants the lock: whoever shares the node hears it, too.
+    fn wanted(&mut self, hold: HoldId) {
+        let Some(place) = self.places.get(&hold) else { return };
+        let lock = place.lock.clone();
+        let mut holds = vec![hold];
+        if let Some(node) = &place.node {
+            holds.extend(self.sharers(node.token, &place.parent));
+        }
+        for hold in holds {
+            self.push(Push::Wanted { lock: lock.clone(), hold });
+        }
+    }
+
     /// A watch fired.
     pub(super) fn fired(&mut self, path: &str, what: Change) {
-        let holds = self.watched.remove(path).unwrap_or_default();
+        let mut holds = self.watched.remove(path).unwrap_or_default();
+        if planted!(ZkAnyDeletionBreaks) && self.is_simple() {
+            let there = self.places.iter().filter(|(_, place)| place.parent == path);
+            holds.extend(there.map(|(hold, _)| *hold));
+        }
         for hold in holds {
             let Some(place) = self.places.get_mut(&hold) else { continue };
             let own = place.node.as_ref().is_some_and(|node| node.path == path);

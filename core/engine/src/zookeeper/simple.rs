@@ -108,6 +108,7 @@ impl Machine {
             Some(Ok(ZkReply::Data { stat, .. })) => {
                 let ours = stat.ephemeral_owner == session && mine;
                 if ours && leaving {
+                    place.parting = true;
                     let delete = ZkOp::Delete { path };
                     self.batch(hold, Step::Leave(Then::Released), vec![(Part::Delete, delete)]);
                 } else if leaving {
@@ -137,7 +138,7 @@ impl Machine {
 
     pub(super) fn simple_fired(&mut self, hold: HoldId, what: Change) {
         let Some(place) = self.places.get_mut(&hold) else { return };
-        if place.held {
+        if place.held || (planted!(ZkAnyDeletionBreaks) && place.step == Step::Make) {
             match what {
                 _ if place.is_leaving() => {}
                 Change::Deleted => self.node_gone(hold),

@@ -32,6 +32,9 @@ impl Machine {
 
     /// The session goes on by another connection: the time without one does not count.
     pub(super) fn keep_strays(&mut self) {
+        if planted!(ZkStrayForgotten) {
+            return;
+        }
         let timeout = self.session.as_ref().map_or(Duration::ZERO, |session| session.timeout);
         for stray in self.strays.values_mut() {
             stray.until = self.now + timeout * 3;
@@ -63,20 +66,27 @@ impl Machine {
             let path = || format!("{parent}/{}", one.name);
             let stray = match self.places.get(&hold) {
                 // It shares another's node now: this one is of an earlier try.
-                Some(place) if place.shared.is_some() => self.strays.contains_key(&hold),
+                Some(place) if place.shared.is_some() => {
+                    self.strays.contains_key(&hold) && !planted!(ZkSharersStrayKept)
+                }
                 // Whether it is the hold's own is being found out.
                 Some(place) if place.node.is_none() => false,
                 Some(place) => place.node.as_ref().is_some_and(|node| node.path != path()),
                 None => self.strays.contains_key(&hold),
             };
-            // An owner's other hold may have inherited it.
             let path = path();
-            let kept = |place: &Place| place.node.as_ref().is_some_and(|node| node.path == path);
-            let stray = stray && !self.places.values().any(kept);
+            let stray = stray && (!self.is_kept(&path) || planted!(ZkHeirSwept));
             if stray && !self.litter.contains(&path) {
                 self.discard(path);
             }
         }
+    }
+
+    /// Whether the node is a hold's own: of the one that made it, or of an owner's other hold that
+    /// inherited it.
+    pub(super) fn is_kept(&self, path: &str) -> bool {
+        let kept = |place: &Place| place.node.as_ref().is_some_and(|node| node.path == path);
+        self.places.values().any(kept)
     }
 
     pub(super) fn clear_litter(&mut self) {

@@ -21,6 +21,8 @@ enum Stage {
     /// Waits for its predecessor to go.
     Wait,
     Hold,
+    /// Takes no part: it asks the holder to let go.
+    Revoke,
 }
 
 /// What a contender did that others must know of.
@@ -30,6 +32,17 @@ pub enum Act {
     Held(String),
     /// It believes so no longer.
     Ended,
+}
+
+/// How a contender behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Habits {
+    /// The longest hold.
+    pub hold: u64,
+    /// The longest rest between two holds.
+    pub rest: u64,
+    /// In a thousand turns: how often it only asks the holder to let go.
+    pub revoke: u64,
 }
 
 /// A contender.
@@ -58,6 +71,8 @@ pub struct Curator {
     pub turn_at: Option<Instant>,
     hold: u64,
     rest: u64,
+    /// In a thousand turns: how often it only asks the holder to let go.
+    revoke: u64,
     /// It takes no new lock.
     pub quiet: bool,
     /// What it did.
@@ -69,8 +84,9 @@ pub struct Curator {
 }
 
 impl Curator {
-    /// A contender for a lock that holds and rests no longer than this.
-    pub fn new(lock: usize, library: usize, parent: String, hold: u64, rest: u64) -> Curator {
+    /// A contender for a lock that holds and rests no longer than `habits` say.
+    pub fn new(lock: usize, library: usize, parent: String, habits: Habits) -> Curator {
+        let Habits { hold, rest, revoke } = habits;
         Curator {
             lock,
             library,
@@ -87,6 +103,7 @@ impl Curator {
             turn_at: None,
             hold,
             rest,
+            revoke,
             quiet: false,
             acts: Vec::new(),
             since: 0,
@@ -175,6 +192,10 @@ impl Curator {
         match self.stage {
             Stage::Idle if self.quiet => {}
             Stage::Idle if lib.conn().is_none() => self.turn_in(now, 5 * MS),
+            Stage::Idle if dice.chance(self.revoke) => {
+                let op = Op::Children { path: self.parent.clone(), watch: false };
+                self.ask(now, lib, Stage::Revoke, op);
+            }
             Stage::Idle => {
                 self.since = now;
                 self.create(now, lib, dice, true);
@@ -196,6 +217,7 @@ impl Curator {
                 }
                 match self.stage {
                     Stage::Idle | Stage::Hold => {}
+                    Stage::Revoke => self.rest(now, dice),
                     _ => self.list(now, lib),
                 }
             }
@@ -236,7 +258,7 @@ impl Curator {
 
     fn connected(&mut self, now: Instant, lib: &mut Library, dice: &mut Dice) {
         match self.stage {
-            Stage::Idle => self.rest(now, dice),
+            Stage::Idle | Stage::Revoke => self.rest(now, dice),
             _ => self.create(now, lib, dice, true),
         }
     }
@@ -295,6 +317,13 @@ impl Curator {
                 }
             }
             (Stage::Look, _) => self.list(now, lib),
+            (Stage::Revoke, Ok(Answer::Children { mut names, .. })) if !names.is_empty() => {
+                names.sort_by(|a, b| sequence(a).cmp(sequence(b)));
+                let path = format!("{}/{}", self.parent, names[0]);
+                let op = Op::Set { path, data: REVOKE.to_vec(), version: -1 };
+                self.ask(now, lib, Stage::Revoke, op);
+            }
+            (Stage::Revoke, _) => self.rest(now, dice),
             _ => {}
         }
     }

@@ -3,7 +3,9 @@
 use crate::cover::Cover;
 use crate::world::World;
 use crate::zookeeper::ensemble::Env;
-use crate::zookeeper::site::Happening;
+use crate::zookeeper::op::Answer;
+use crate::zookeeper::server::{ConnId, Said};
+use crate::zookeeper::site::{Happening, Site, User};
 
 /// A fault of the ensemble. Spans are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,15 @@ pub enum ZkFault {
     PartHolder { lock: u8, span: u64 },
     /// A client's library gives its session up by its own clock; the servers keep it a while.
     GiveUp { slot: u8 },
+    /// A client's next node is made, and the answer lost; it gives its session up over that, as
+    /// after a sleep; the same happens to the first node in its new session, over which only the
+    /// connection is lost. So one hold's node is there twice, once of a session that the client
+    /// has left.
+    Orphan { slot: u8 },
+    /// A client's next release is done, and the answer lost; the connection ends later.
+    LoseRelease { slot: u8 },
+    /// The same of the next node that is made.
+    LoseCreate { slot: u8 },
     /// The leader hears the others late, and a client changes its server a few times meanwhile.
     LagLeader { slot: u8, by: u64, span: u64 },
     /// An administrator deletes the first node of a lock.
@@ -56,7 +67,11 @@ impl ZkFault {
             | ZkFault::LagLeader { span, .. }
             | ZkFault::PartLeader { span }
             | ZkFault::PartHolder { span, .. } => Some(span),
-            ZkFault::DeleteHolder { .. } | ZkFault::GiveUp { .. } => None,
+            ZkFault::DeleteHolder { .. }
+            | ZkFault::GiveUp { .. }
+            | ZkFault::Orphan { .. }
+            | ZkFault::LoseRelease { .. }
+            | ZkFault::LoseCreate { .. } => None,
         }
     }
 
@@ -74,6 +89,7 @@ impl World {
         // Afterwards an election, and new connections.
         let after = config.tick * (config.sync_limit + 4) + self.zk_timeout();
         self.trouble(fault.span() + after);
+        zk.rough_until = zk.rough_until.max(self.now + fault.span() + after);
         let servers = config.servers;
         let leader = zk.ensemble.leader();
         let mut env = Env::new(self.now, &mut self.dice);
@@ -122,6 +138,15 @@ impl World {
                     zk.part(&[server], self.now, span, &mut env);
                 }
             }
+            ZkFault::Orphan { slot } => {
+                zk.deaf.insert(usize::from(slot), Deaf::BothCreates);
+            }
+            ZkFault::LoseRelease { slot } => {
+                zk.deaf.insert(usize::from(slot), Deaf::Release);
+            }
+            ZkFault::LoseCreate { slot } => {
+                zk.deaf.insert(usize::from(slot), Deaf::Create);
+            }
             ZkFault::GiveUp { slot } => zk.give_up(usize::from(slot), self.now, env.dice),
             ZkFault::LagLeader { slot, by, span } => {
                 if let Some(leader) = leader {
@@ -144,6 +169,39 @@ impl World {
         self.serve_libraries();
     }
 
+    /// Whether this answer is lost to a client that is deaf to it; what that leads to is planned.
+    pub(super) fn is_deaf(&mut self, zk: &mut Site, conn: ConnId, said: &Said) -> bool {
+        let Said::Reply { result: Ok(answer), .. } = said else { return false };
+        let library = zk.pipes[conn].library;
+        let User::Client { slot, .. } = zk.users[library].user else { return false };
+        let Some(deaf) = zk.deaf.get(&slot).copied() else { return false };
+        let hit = match deaf {
+            Deaf::Release => matches!(answer, Answer::Multi(_)),
+            _ => matches!(answer, Answer::Created { path, .. } if path.contains("lock-")),
+        };
+        if !hit {
+            return false;
+        }
+        zk.deaf.remove(&slot);
+        zk.pipes[conn].lost_down = true;
+        self.trouble(self.plan.zk_patience() / 2);
+        if matches!(deaf, Deaf::Create | Deaf::Release) {
+            self.end_later(zk, conn);
+            return true;
+        }
+        let event = if deaf == Deaf::BothCreates {
+            zk.deaf.insert(slot, Deaf::SecondCreate);
+            Happening::Mend(Mend::GiveUp(slot as u8))
+        } else {
+            self.cover.add(Cover::ZkOrphaned);
+            Happening::ClientEnd { library, conn: Some(conn) }
+        };
+        let at = self.now + self.dice.between(0, self.zk_timeout() / 8);
+        self.queue.push(at, crate::event::Event::Zk(event));
+        self.queue.push(at, crate::event::Event::Zk(Happening::ServerEnd { conn }));
+        true
+    }
+
     /// Undoes a fault that lasted.
     pub(crate) fn mend_zk(&mut self, mend: Mend) {
         let Some(mut zk) = self.zk.take() else { return };
@@ -154,6 +212,9 @@ impl World {
                 self.zk = Some(zk);
                 return self.cut_zk(usize::from(slot), 0);
             }
+            Mend::GiveUp(slot) => {
+                zk.give_up(usize::from(slot), self.now, env.dice);
+            }
             Mend::Part(island) => {
                 let island: Vec<usize> = (0..8).filter(|it| island >> it & 1 == 1).collect();
                 zk.ensemble.part(&island, false, &mut env);
@@ -162,7 +223,21 @@ impl World {
         let (later, mail) = (env.later, env.mail);
         self.post(&mut zk, later, mail);
         self.zk = Some(zk);
+        self.serve_libraries();
     }
+}
+
+/// What a client does not hear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deaf {
+    /// That its node was made; nor the same in its next session.
+    BothCreates,
+    /// The second of these.
+    SecondCreate,
+    /// That its node was made.
+    Create,
+    /// That its node was deleted, with a note.
+    Release,
 }
 
 /// What follows a fault later.
@@ -172,5 +247,7 @@ pub enum Mend {
     Lag(usize),
     /// Not an end, but a part that comes later.
     Cut(u8),
+    /// See above: a client gives its session up.
+    GiveUp(u8),
     Part(u8),
 }

@@ -11,6 +11,7 @@ impl World {
     /// Faults are over: contenders take no new locks.
     pub(crate) fn quieten_zk(&mut self) {
         let Some(mut zk) = self.zk.take() else { return };
+        zk.deaf.clear();
         zk.truth.busy = (zk.truth.fired, zk.truth.passed);
         for index in 0..zk.curators.len() {
             let curator = &mut zk.curators[index];
@@ -87,6 +88,11 @@ impl World {
         if !was_first {
             self.checks.fail("queue order", self.now, || {
                 format!("lock {lock}: {token} is granted, whose node was never the first")
+            });
+        }
+        if zk.truth.was_given_up(lock, token / 1024) {
+            self.checks.fail("exclusion", self.now, || {
+                format!("lock {lock}: {token} is granted, whose node its client has deleted")
             });
         }
         let since = zk.truth.first_since(lock, token / 1024);

@@ -4,10 +4,12 @@
 mod curator;
 mod ensemble;
 mod fault;
+mod heed;
 mod judge;
 mod library;
 mod op;
 mod plan;
+mod seat;
 mod server;
 mod site;
 mod tracker;

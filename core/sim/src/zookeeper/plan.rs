@@ -46,7 +46,7 @@ impl Plan {
         self.hazards.lose_push = 0;
         self.hazards.double_push = 0;
         self.hazards.late_push = 0;
-        if !dice.chance(200) {
+        if !dice.chance(400) {
             self.explicit = 0;
         }
         let curators = if simple { 0 } else { dice.pick(&[0, 0, 1, 3]) as usize };
@@ -87,6 +87,19 @@ impl Plan {
                 self.faults.push((at, fault.within(self.quiet_at - at)));
             }
         }
+        // An owner with several holds on one node, of which some answers are never heard.
+        if self.explicit > 0 && dice.chance(500) {
+            self.owners = 1;
+            for _ in 0..dice.between(2, 6) {
+                let at = dice.between(10 * MS, self.quiet_at - 1);
+                let slot = dice.below(self.clients as u64) as u8;
+                let fault = match dice.chance(500) {
+                    true => ZkFault::LoseCreate { slot },
+                    false => ZkFault::LoseRelease { slot },
+                };
+                self.faults.push((at, Fault::Zk(fault)));
+            }
+        }
         self.faults.sort_by_key(|(at, _)| *at);
     }
 
@@ -109,7 +122,8 @@ impl Plan {
             },
             Profile::Network => {
                 let span = dice.between(MS, 2 * timeout);
-                return Some(match dice.below(4) {
+                return Some(match dice.below(5) {
+                    4 => Fault::Zk(ZkFault::LoseRelease { slot: slot as u8 }),
                     3 => Fault::Zk(ZkFault::LagLeader {
                         slot: slot as u8,
                         by: dice.between(MS, timeout / 2),
@@ -121,7 +135,8 @@ impl Plan {
                 });
             }
             Profile::Clients => {
-                return Some(match dice.below(7) {
+                return Some(match dice.below(8) {
+                    7 => Fault::Zk(ZkFault::Orphan { slot: slot as u8 }),
                     5 | 6 => Fault::Zk(ZkFault::GiveUp { slot: slot as u8 }),
                     0 => Fault::Crash { slot, span: dice.between(MS, 2 * timeout) },
                     1 => Fault::Jump { slot, by: dice.between(MS, timeout) },

@@ -2,23 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use fencelock_engine::ClientId;
-use fencelock_engine::Time;
-use fencelock_engine::request::Request;
-use fencelock_engine::zookeeper::{Input, Machine, Options, Output, Recipe};
-
 use crate::clock::{Instant, MS, US};
 use crate::cover::Cover;
 use crate::event::Event;
-use crate::store::client_number;
+use crate::plan::Habits;
 use crate::world::World;
-use crate::zookeeper::curator::{Act, Curator, REVOKE};
+use crate::zookeeper::curator::{self, Act, Curator, REVOKE};
 use crate::zookeeper::ensemble::{Ensemble, Env, Event as Inner};
-use crate::zookeeper::fault::Mend;
+use crate::zookeeper::fault::{Deaf, Mend};
+use crate::zookeeper::heed::Asked;
 use crate::zookeeper::library::{Library, Lost, Told, Wish};
 use crate::zookeeper::op::{Code, Op, SessionId};
+use crate::zookeeper::seat::Seat;
 use crate::zookeeper::server::{ConnId, Mail, Said, Sent};
-use crate::zookeeper::translate;
 use crate::zookeeper::truth::Truth;
 use crate::zookeeper::way::Pipe;
 
@@ -48,6 +44,8 @@ pub enum Happening {
     Turn { index: usize, generation: u64 },
     /// Somebody asks a lock's holder to let go.
     Revoke,
+    /// By now a holder has heard that it was asked.
+    Heed(Asked),
     /// A fault is over.
     Mend(Mend),
 }
@@ -76,17 +74,6 @@ pub struct Using {
     pub paused_until: Instant,
 }
 
-/// A client's machine.
-#[derive(Debug)]
-pub struct Seat {
-    machine: Machine,
-    /// Its library, by number.
-    pub library: usize,
-    incarnation: usize,
-    wake_at: Option<Time>,
-    generation: u64,
-}
-
 /// ZooKeeper in a run, and what uses it.
 #[derive(Debug)]
 pub struct Site {
@@ -108,6 +95,10 @@ pub struct Site {
     tokens: u64,
     /// Ends of faults that are to be planned.
     pub mends: Vec<(Instant, Mend)>,
+    /// Until then a fault of the ensemble, or what follows it, may hold messages up.
+    pub rough_until: Instant,
+    /// The clients that do not hear their next answers of a kind.
+    pub deaf: BTreeMap<usize, Deaf>,
 }
 
 impl Site {
@@ -120,6 +111,12 @@ impl Site {
 
     fn library_of(&self, session: SessionId) -> Option<usize> {
         self.users.iter().position(|it| it.library.session() == session)
+    }
+
+    /// The connection that a client has.
+    pub fn conn_of(&self, slot: usize) -> Option<ConnId> {
+        let seat = self.seats.get(&slot)?;
+        self.users[seat.library].library.conn()
     }
 
     /// The server to which the holder of a lock is connected.
@@ -195,6 +192,8 @@ impl World {
             blocks: 0,
             tokens: 0,
             mends: Vec::new(),
+            rough_until: 0,
+            deaf: BTreeMap::new(),
         };
         let servers = plan.ensemble.servers;
         let library = Library::new(self.now, plan.timeout, servers, &mut self.dice);
@@ -204,9 +203,9 @@ impl World {
             let library = Library::new(self.now, plan.timeout, servers, &mut self.dice);
             let number = site.users.len();
             site.users.push(Using { user: User::Curator(index), library, paused_until: 0 });
-            let habits = &self.plan.habits;
-            let (hold, rest) = (habits.hold, habits.rest);
-            site.curators.push(Curator::new(lock, number, parents[lock].clone(), hold, rest));
+            let Habits { hold, rest, .. } = self.plan.habits;
+            let habits = curator::Habits { hold, rest, revoke: 4 * plan.revoke };
+            site.curators.push(Curator::new(lock, number, parents[lock].clone(), habits));
         }
         self.post(&mut site, later, Vec::new());
         if plan.revoke > 0 {
@@ -216,39 +215,6 @@ impl World {
         self.serve_libraries();
     }
 
-    /// A new client: its library and its machine.
-    pub(crate) fn connect_zk(&mut self, slot: usize, random: u64) {
-        let Some(plan) = self.plan.zk.clone() else { return };
-        let Some(mut zk) = self.zk.take() else { return };
-        let incarnation = self.clients[slot].incarnation;
-        let library = Library::new(self.now, plan.timeout, plan.ensemble.servers, &mut self.dice);
-        let number = zk.users.len();
-        let user = User::Client { slot, incarnation };
-        zk.users.push(Using { user, library, paused_until: 0 });
-        let recipe = if plan.simple { Recipe::Simple } else { Recipe::Queue };
-        let options = Options { chroot: String::new(), recipe };
-        let client = ClientId::new(client_number(incarnation, random), "sim").expect("a label");
-        let machine = Machine::new(options, client).expect("good options");
-        let seat = Seat { machine, library: number, incarnation, wake_at: None, generation: 0 };
-        zk.seats.insert(slot, seat);
-        self.trouble(self.plan.zk_patience() / 2);
-        self.zk = Some(zk);
-        self.serve_libraries();
-    }
-
-    /// A client's process died.
-    pub(crate) fn crash_zk(&mut self, slot: usize) {
-        let Some(mut zk) = self.zk.take() else { return };
-        if let Some(seat) = zk.seats.remove(&slot)
-            && let Some(conn) = zk.users[seat.library].library.abandon()
-        {
-            // A host that lost its power leaves its connection open.
-            let notice = self.dice.pick(&[0, MS, 3_600_000 * MS]);
-            self.queue.push(self.now + notice, Event::Zk(Happening::ServerEnd { conn }));
-        }
-        self.zk = Some(zk);
-    }
-
     /// Plans what the ensemble wants planned.
     pub(crate) fn post(&mut self, zk: &mut Site, later: Vec<(Instant, Inner)>, mail: Mail) {
         for (at, event) in later {
@@ -256,10 +222,10 @@ impl World {
         }
         for (conn, said) in mail {
             zk.truth.count(&said, zk.users[zk.pipes[conn].library].library.session());
-            let pipe = &mut zk.pipes[conn];
-            if pipe.lost_down {
+            if zk.pipes[conn].lost_down || self.is_deaf(zk, conn, &said) {
                 continue;
             }
+            let pipe = &mut zk.pipes[conn];
             let at = (self.now + self.delay()).max(pipe.down_at);
             let lose = matches!(said, Said::Reply { .. }) && !self.quiet;
             pipe.down_at = at;
@@ -283,6 +249,7 @@ impl World {
             for case in zk.truth.met.drain(..) {
                 self.cover.add(case);
             }
+            self.asked(zk);
         }
     }
 
@@ -314,7 +281,7 @@ impl World {
                     Happening::Wake { .. } | Happening::Machine { .. } => self.dice.below(MS),
                     _ => 0,
                 };
-                self.queue.push(until + late, Event::Zk(event));
+                self.queue.put_off(until + late, Event::Zk(event));
                 self.zk = Some(zk);
                 return;
             }
@@ -335,12 +302,7 @@ impl World {
             }
             Happening::Arrive { conn, sent } => {
                 let server = zk.pipes[conn].server;
-                let until = zk.ensemble.paused_until(server);
-                if now < until {
-                    self.queue.push(until, Event::Zk(Happening::Arrive { conn, sent }));
-                    return;
-                }
-                self.trace.line(now, || format!("s{server} takes from {conn}: {sent:x?}"));
+                self.trace.line(now, || format!("s{server} gets from {conn}: {sent:x?}"));
                 let mut env = Env::new(now, &mut self.dice);
                 zk.ensemble.client(conn, server, sent, &mut env);
                 let (later, mail) = (env.later, env.mail);
@@ -352,7 +314,10 @@ impl World {
             }
             Happening::ServerEnd { conn } => {
                 let server = zk.pipes[conn].server;
-                zk.ensemble.hang_up(conn, server);
+                let mut env = Env::new(now, &mut self.dice);
+                zk.ensemble.hang_up(conn, server, &mut env);
+                let (later, mail) = (env.later, env.mail);
+                self.post(zk, later, mail);
             }
             Happening::ClientEnd { library, conn } => {
                 zk.users[library].library.broken(now, conn, &mut self.dice);
@@ -363,16 +328,7 @@ impl World {
                 zk.users[library].library.wake(now, generation, &mut self.dice);
             }
             Happening::Machine { slot, incarnation, generation } => {
-                let local = self.local(slot);
-                if let Some(seat) = zk.seats.get_mut(&slot)
-                    && seat.incarnation == incarnation
-                    && seat.generation == generation
-                {
-                    seat.wake_at = None;
-                    self.steps += 1;
-                    seat.machine.wake(local);
-                    self.drain_machine(zk, slot);
-                }
+                self.wake_machine(zk, slot, incarnation, generation);
             }
             Happening::Turn { index, generation } => {
                 let curator = &mut zk.curators[index];
@@ -390,6 +346,7 @@ impl World {
                     self.queue.push(now + next, Event::Zk(Happening::Revoke));
                 }
             }
+            Happening::Heed(asked) => self.heed(zk, asked),
             Happening::Mend(_) => {}
         }
     }
@@ -477,95 +434,8 @@ impl World {
                     }
                     _ => {}
                 }
-                let input = self.input(slot, told);
-                self.trace.line(self.now, || format!("m{slot} hears {input:?}"));
-                let local = self.local(slot);
-                if let Some(seat) = zk.seats.get_mut(&slot) {
-                    self.steps += 1;
-                    seat.machine.handle(local, input);
-                    self.drain_machine(zk, slot);
-                }
+                self.tell_machine(zk, slot, told);
             }
-        }
-    }
-
-    fn input(&mut self, slot: usize, told: Told) -> Input {
-        match told {
-            Told::Connected { session, timeout, since } => Input::Connected {
-                session: session as i64,
-                timeout: std::time::Duration::from_nanos(timeout),
-                since: self.clients[slot].clock.read(since),
-                wall: self.server.clock.read(self.now),
-            },
-            told => translate::input(told, &mut self.dice),
-        }
-    }
-
-    /// Takes a request from a client's engine.
-    pub(crate) fn send_zk(&mut self, slot: usize, request: Request) {
-        let Some(mut zk) = self.zk.take() else { return };
-        let local = self.local(slot);
-        if let Some(seat) = zk.seats.get_mut(&slot) {
-            if let fencelock_engine::request::Op::Break(name) = &request.op
-                && let Some(lock) = self.names.iter().position(|it| it == name)
-            {
-                zk.truth.breaks(zk.users[seat.library].library.session(), lock);
-            }
-            seat.machine.request(local, request);
-            self.drain_machine(&mut zk, slot);
-        }
-        self.zk = Some(zk);
-        self.serve_libraries();
-    }
-
-    /// The engine gives its connection up.
-    pub(crate) fn reconnect_zk(&mut self, slot: usize) {
-        let Some(mut zk) = self.zk.take() else { return };
-        if let Some(seat) = zk.seats.get_mut(&slot) {
-            seat.machine.reconnect();
-            self.drain_machine(&mut zk, slot);
-        }
-        self.zk = Some(zk);
-        self.serve_libraries();
-    }
-
-    fn drain_machine(&mut self, zk: &mut Site, slot: usize) {
-        let now = self.now;
-        let Some(seat) = zk.seats.get_mut(&slot) else { return };
-        let mut events = Vec::new();
-        while let Some(output) = seat.machine.poll_output() {
-            match output {
-                Output::Calls(calls) => {
-                    for call in calls {
-                        self.trace.line(now, || format!("m{slot} calls {call:?}"));
-                        let op = translate::op(&call.op);
-                        zk.users[seat.library].library.request(now, call.id.0, op);
-                    }
-                }
-                Output::Event(event) => events.push(event),
-                Output::Reconnect => {
-                    self.trace.line(now, || format!("m{slot} reconnects"));
-                    zk.users[seat.library].library.reconnect(now, &mut self.dice);
-                }
-            }
-        }
-        let incarnation = seat.incarnation;
-        let wanted = seat.machine.next_wake();
-        if wanted != seat.wake_at {
-            seat.wake_at = wanted;
-            seat.generation += 1;
-            let generation = seat.generation;
-            if let Some(wanted) = wanted {
-                let at = self.clients[slot].clock.when(wanted).max(now);
-                let at = at + self.dice.between(1, 200) * US;
-                let event = Happening::Machine { slot, incarnation, generation };
-                self.queue.push(at, Event::Zk(event));
-            }
-        }
-        if !events.is_empty() {
-            self.clients[slot].inbox.extend(events);
-            let at = now + self.dice.between(1, 30) * US;
-            self.queue.push(at, Event::Inbox { slot, incarnation });
         }
     }
 

@@ -58,6 +58,8 @@ pub struct Truth {
     sessions: BTreeMap<SessionId, User>,
     /// Sessions through which an operator broke a lock: what they delete may be a break.
     breakers: BTreeSet<(SessionId, usize)>,
+    /// Holders of ours that were asked to let go: the lock, the node's transaction, and the user.
+    pub asked: Vec<(usize, Zxid, User)>,
     /// Hard cases that were met.
     pub met: Vec<Cover>,
     /// How many watches fired.
@@ -83,6 +85,7 @@ impl Truth {
             passed: 0,
             busy: (0, 0),
             idle: 0,
+            asked: Vec::new(),
             met: Vec::new(),
         }
     }
@@ -100,6 +103,12 @@ impl Truth {
     /// Whether the node of this transaction was ever the first.
     pub fn was_first(&self, lock: usize, czxid: Zxid) -> bool {
         self.locks[lock].firsts.contains_key(&czxid)
+    }
+
+    /// Whether its own client has deleted the node of this transaction.
+    pub fn was_given_up(&self, lock: usize, czxid: Zxid) -> bool {
+        let end = self.locks[lock].firsts.get(&czxid).and_then(|(_, end)| *end);
+        matches!(end, Some(End::Released | End::Deleted))
     }
 
     /// Since when the node of this transaction is or was the first.
@@ -186,9 +195,14 @@ impl Truth {
                     self.created(entry, path);
                 }
                 Change::Set { path, data, .. } if data == REVOKE => {
-                    let first = |lock: usize| self.first(lock).is_some_and(|it| it.path == *path);
-                    if self.lock_of(path).is_some_and(first) {
-                        self.met.push(Cover::ZkRevoked);
+                    let Some(lock) = self.lock_of(path) else { continue };
+                    let first = self.first(lock).filter(|it| it.path == *path);
+                    let Some((session, czxid)) = first.map(|it| (it.session, it.czxid)) else {
+                        continue;
+                    };
+                    self.met.push(Cover::ZkRevoked);
+                    if let Some(user @ User::Client { .. }) = self.sessions.get(&session) {
+                        self.asked.push((lock, czxid, *user));
                     }
                 }
                 Change::Delete { path } => {

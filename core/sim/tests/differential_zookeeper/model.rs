@@ -138,7 +138,9 @@ impl Model {
                 Wish::Send { conn, sent } => {
                     self.with(|ensemble, env| ensemble.client(conn, 0, sent, env));
                 }
-                Wish::HangUp { conn } => self.ensemble.hang_up(conn, 0),
+                Wish::HangUp { conn } => {
+                    self.with(|ensemble, env| ensemble.hang_up(conn, 0, env));
+                }
                 Wish::Wake { at, generation } => {
                     self.serial += 1;
                     self.queue.push((at, self.serial, Next::Wake(client, generation)));

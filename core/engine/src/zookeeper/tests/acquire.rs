@@ -1,5 +1,4 @@
 use super::*;
-use crate::id::OwnerId;
 use crate::reply::{Abandoned, RefusalKind, Standing};
 use crate::zookeeper::NodeKind;
 
@@ -245,50 +244,6 @@ fn p01_a_node_of_another_session_is_not_taken() {
     talk.answer([done(), done(), children(&[]), data("")]);
     talk.answer([created(1, 4, 60), children(&[&node(1, 4)]), data("")]);
     assert_eq!(talk.state(request).token, 60 * 1024);
-}
-
-/// Counter-example 68: an owner in a second process is a stranger there.
-#[test]
-fn p06_an_owner_joins_within_the_client_and_waits_behind_another() {
-    let owned = |hold, attach| {
-        Op::Acquire(Acquire {
-            lock: name(),
-            hold,
-            owner: Some(OwnerId::new("trace").unwrap()),
-            mode: Mode::Exclusive,
-            lease: TIMEOUT,
-            not_after: u64::MAX,
-            floor: 0,
-            wait: None,
-            attach,
-            after: None,
-        })
-    };
-    let mut talk = Talk::new();
-    let first = talk.ask(owned(hold(1), None));
-    talk.answer([done(), children(&[])]);
-    talk.answer([created(1, 0, 100), children(&[&node(1, 0)]), data("")]);
-    assert_eq!(talk.state(first).token, 102_400);
-    let second = talk.ask(owned(hold(2), Some(102_400)));
-    assert!(talk.calls.is_empty(), "no node of its own");
-    assert_eq!(talk.state(second).token, 102_400);
-    // The first goes, the node stays for the second, and goes with it.
-    let request = talk.release(1, true, false);
-    assert!(talk.calls.is_empty());
-    assert_eq!(talk.released(request), Released::Done);
-    let request = talk.release(2, true, false);
-    assert!(matches!(talk.ops()[..], [ZkOp::Multi(_)]));
-    talk.answer([done()]);
-    assert_eq!(talk.released(request), Released::Done);
-    // Elsewhere.
-    let mut talk = Talk::new();
-    let request = talk.ask(owned(hold(3), Some(102_400)));
-    assert!(
-        matches!(talk.reply(request), Err(Failure::Refused(r)) if r.kind == RefusalKind::Unsupported)
-    );
-    let request = talk.ask(owned(hold(4), None));
-    talk.answer([done(), children(&[&node(1, 0)])]);
-    assert_eq!(talk.state(request).standing, Standing::Contended);
 }
 
 /// Counter-example 32: Curator sorts the wrap as text, so the numbers are not used up.

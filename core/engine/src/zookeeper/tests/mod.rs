@@ -3,6 +3,7 @@
 mod acquire;
 mod leave;
 mod names;
+mod owner;
 mod query;
 mod session;
 mod simple;
