@@ -81,6 +81,8 @@ pub enum Bug {
     ShortClaimNotPolled,
     QueuedAskedAgain,
     StrayReleaseTells,
+    PatienceFromReply,
+    RefusedReleaseForgotten,
 }
 
 thread_local! {

@@ -24,6 +24,8 @@ pub struct Found {
     pub abandoned: usize,
     /// Pairs of holds that a fault beyond the promise let overlap, as it may.
     pub excused: usize,
+    /// Pairs of tokens that the double fault put out of order, as it may.
+    pub doubled: usize,
     /// Writes that the ledger refused.
     pub refused_writes: usize,
     /// How late, in microseconds after the end of its trust, a process that ran was told at worst.
@@ -53,7 +55,7 @@ pub fn all(records: &[Record]) -> Result<Found, Broken> {
     };
     for holds in by_lock(&story.holds).values() {
         judge::exclusion(&story, holds, &mut found, &mut broken);
-        judge::tokens(&story, holds, &mut broken);
+        judge::tokens(&story, holds, &mut found, &mut broken);
         judge::abandoned(&story, holds, &mut broken);
     }
     judge::told(&story, &mut found, &mut broken);

@@ -6,6 +6,7 @@
 
 pub mod check;
 pub mod linear;
+pub mod page;
 mod record;
 
 pub use record::{NEMESIS, Record, read, write};

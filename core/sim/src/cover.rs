@@ -49,6 +49,16 @@ pub enum Cover {
     OwnerJoinedLate,
     Slowed,
     Renewed,
+    Cut,
+    BlockedUp,
+    BlockedDown,
+    Delayed,
+    Suspended,
+    ClockJumped,
+    ClockRate,
+    Restarted,
+    FailoverSkewed,
+    RepliedLate,
     ZkExpired,
     ZkReattached,
     ZkElection,
@@ -60,6 +70,7 @@ pub enum Cover {
     ZkDeleted,
     ZkHeeded,
     ZkOrphaned,
+    ZkLagged,
 }
 
 const NAMES: [(Cover, &str); Cover::COUNT] = [
@@ -108,6 +119,16 @@ const NAMES: [(Cover, &str); Cover::COUNT] = [
     (Cover::OwnerJoinedLate, "owner joined by a heartbeat"),
     (Cover::Slowed, "slow way back"),
     (Cover::Renewed, "renewed"),
+    (Cover::Cut, "connection cut"),
+    (Cover::BlockedUp, "nothing reached the store"),
+    (Cover::BlockedDown, "nothing came from the store"),
+    (Cover::Delayed, "message delayed"),
+    (Cover::Suspended, "machine suspended"),
+    (Cover::ClockJumped, "client's clock jumped"),
+    (Cover::ClockRate, "client's clock more than 0.1 % wrong"),
+    (Cover::Restarted, "restarted with memory"),
+    (Cover::FailoverSkewed, "failover to another clock"),
+    (Cover::RepliedLate, "reply late, past two claims"),
     (Cover::ZkExpired, "zookeeper: session expired"),
     (Cover::ZkReattached, "zookeeper: session taken up again"),
     (Cover::ZkElection, "zookeeper: another leader"),
@@ -119,11 +140,12 @@ const NAMES: [(Cover, &str); Cover::COUNT] = [
     (Cover::ZkDeleted, "zookeeper: holder's node deleted"),
     (Cover::ZkHeeded, "zookeeper: holder heard that it was asked to let go"),
     (Cover::ZkOrphaned, "zookeeper: same hold's node in two sessions"),
+    (Cover::ZkLagged, "zookeeper: server lagged"),
 ];
 
 impl Cover {
     /// How many cases there are.
-    pub const COUNT: usize = Cover::ZkOrphaned as usize + 1;
+    pub const COUNT: usize = Cover::ZkLagged as usize + 1;
 }
 
 /// The counters.

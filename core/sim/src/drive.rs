@@ -9,7 +9,7 @@ use crate::client::{Call, Held, Open, Tag, Terms, actor_of};
 use crate::clock::US;
 use crate::cover::Cover;
 use crate::event::Event;
-use crate::network::ConnId;
+use crate::network::{ConnId, Releasing};
 use crate::world::World;
 
 impl World {
@@ -81,14 +81,16 @@ impl World {
         self.punctual(slot, now);
     }
 
-    /// Passes an event from the store to an engine.
-    pub(crate) fn heard(&mut self, conn: ConnId, event: fencelock_engine::Event) {
+    /// Passes an event from the store to an engine. It stays in its box until then: it is large.
+    #[allow(clippy::boxed_local)]
+    pub(crate) fn heard(&mut self, conn: ConnId, event: Box<fencelock_engine::Event>) {
         let slot = self.conns[conn].slot;
         let client = &mut self.clients[slot];
         if !client.up || client.link.conn != Some(conn) {
             return;
         }
-        match &event {
+        let mut released = None;
+        match &*event {
             fencelock_engine::Event::Up { .. } => {
                 client.link.up = true;
                 if plant::on(Bug::TransportRetries) {
@@ -100,6 +102,10 @@ impl World {
                     return;
                 };
                 client.link.pending.remove(at);
+                let releases = &mut client.link.releases;
+                if let Some(at) = releases.iter().position(|it| it.request == *request) {
+                    released = Some(releases.swap_remove(at));
+                }
             }
             fencelock_engine::Event::Push(Push::Granted { .. })
                 if client.actors.iter().any(|actor| actor.waiting().is_some())
@@ -109,7 +115,33 @@ impl World {
             }
             _ => {}
         }
-        self.pass(slot, event);
+        self.pass(slot, *event);
+        let claim = self.plan.options.claim.as_nanos() as u64;
+        if let Some(release) = released.filter(|it| self.now - it.sent >= 2 * claim) {
+            self.cover.add(Cover::RepliedLate);
+            self.left_behind(slot, release);
+        }
+    }
+
+    /// A release's reply was long under way. What its client has done with is not at the store:
+    /// nothing has put it there meanwhile.
+    fn left_behind(&mut self, slot: usize, release: Releasing) {
+        let Releasing { hold, lock, sent, .. } = release;
+        if self.clients[slot].engine.knows(hold)
+            || self.checks.token.went_back
+            || self.checks.exclusion.broken_since(lock, sent)
+        {
+            return;
+        }
+        let (name, clock) = (self.names[lock].clone(), self.server.clock.read(self.now));
+        let Some(info) = self.peek(&name, clock) else { return };
+        let holds = info.holds.iter().filter(|it| !it.expires_in.is_zero());
+        let mut left = holds.map(|it| it.hold).chain(info.waiters.iter().map(|it| it.hold));
+        if left.any(|it| it == hold) {
+            self.checks.fail("no residue", self.now, || {
+                format!("{name}: {hold:?} of c{slot} is at the store, and nobody wants it any more")
+            });
+        }
     }
 
     /// What the transport says by itself.
@@ -250,7 +282,11 @@ impl World {
         let fits = match (patience, kind) {
             (_, ErrorKind::Closed | ErrorKind::Cancelled) => self.clients[slot].closing.is_some(),
             (_, ErrorKind::NotHeld) => terms.attach,
-            (_, ErrorKind::Unsupported) => self.zk_refuses(),
+            (_, ErrorKind::Unsupported) => {
+                // An owner's ticket does not travel there.
+                self.checks.waive("owners");
+                self.zk_refuses()
+            }
             (_, ErrorKind::Misconfigured) => self.was_foreign(lock) || self.zk_refuses(),
             (Patience::Try, ErrorKind::Contended | ErrorKind::Unavailable) => true,
             (Patience::Until(_), ErrorKind::TimedOut | ErrorKind::Unavailable) => true,
@@ -369,15 +405,18 @@ impl World {
             return;
         };
         held.lost = Some(reason);
-        let kept = !held.ends && reason == LossReason::NotRenewed;
-        let lock = held.lock;
+        let kept = !held.ends && matches!(reason, LossReason::NotRenewed | LossReason::Gone);
+        let (lock, incarnation) = (held.lock, self.clients[slot].incarnation);
         self.cover.add(Cover::LostTold);
         self.tell(slot, "lost", tag, &[("reason", &format!("{reason:?}"))]);
         if self.now < self.clients[slot].paused_until + 2_000 * US {
             self.cover.add(Cover::ExpiredWhilePaused);
         }
         let half = self.plan.options.lease.as_nanos() as u64 / 2;
-        let excused = self.was_foreign(lock) || self.now <= self.trouble_until + half;
+        // A session may end for many reasons; the machine's own checks look at them.
+        let forgotten = reason == LossReason::Gone
+            && (!self.checks.exclusion.is_protected(lock, incarnation, tag) || self.zk.is_some());
+        let excused = forgotten || self.was_foreign(lock) || self.now <= self.trouble_until + half;
         if kept && excused {
             self.checks.waive("watchdog");
         } else if kept {

@@ -43,12 +43,13 @@ pub struct Edits {
 type Off = (&'static str, fn(&mut Plan));
 
 /// What may be turned off, from what messages suffer to what callers do.
-pub const OFF: [Off; 23] = [
+pub const OFF: [Off; 24] = [
     ("lose_request", |plan| plan.hazards.lose_request = 0),
     ("lose_reply", |plan| plan.hazards.lose_reply = 0),
     ("lose_push", |plan| plan.hazards.lose_push = 0),
     ("double_push", |plan| plan.hazards.double_push = 0),
     ("late_push", |plan| plan.hazards.late_push = 0),
+    ("late_reply", |plan| plan.hazards.late_reply = 0),
     ("spike", |plan| plan.hazards.spike = 0),
     ("stale_read", |plan| plan.hazards.stale_read = 0),
     ("attempt", |plan| plan.habits.attempt = 0),
@@ -98,7 +99,7 @@ impl fmt::Display for Case {
 }
 
 impl Edits {
-    fn apply(&self, plan: &mut Plan) {
+    pub(crate) fn apply(&self, plan: &mut Plan) {
         if let Some(keep) = &self.faults {
             let mut place = 0;
             plan.faults.retain(|_| {

@@ -125,16 +125,30 @@ impl World {
         let held = self.checks.exclusion.any_held();
         self.trouble(fault.span());
         match fault {
-            Fault::Cut { slot } => self.cut(slot, 0),
-            Fault::BlackHole { slot, up, down, span } => self.black_hole(slot, up, down, span),
+            Fault::Cut { slot } => {
+                self.cut(slot, 0);
+                self.cover.add(Cover::Cut);
+            }
+            Fault::BlackHole { slot, up, down, span } => {
+                self.black_hole(slot, up, down, span);
+                for (blocked, case) in [(up, Cover::BlockedUp), (down, Cover::BlockedDown)] {
+                    if blocked {
+                        self.cover.add(case);
+                    }
+                }
+            }
             Fault::Slow { slot, by, span } => {
                 self.slow(slot, by, span);
                 self.cover.add(Cover::Slowed);
             }
             Fault::Pause { slot, span } => self.pause(slot, span),
             Fault::Crash { slot, span } => self.crash(slot, span),
-            Fault::Jump { slot, by } => self.jump(slot, by),
+            Fault::Jump { slot, by } => {
+                self.jump(slot, by);
+                self.cover.add(Cover::ClockJumped);
+            }
             Fault::Suspend { by } => {
+                self.cover.add(Cover::Suspended);
                 self.server.clock.step((by / 1_000) as i64);
                 for slot in 0..self.clients.len() {
                     self.jump(slot, by);
@@ -151,6 +165,8 @@ impl World {
                     if held {
                         self.cover.add(Cover::MemoryLostWhileHeld);
                     }
+                } else {
+                    self.cover.add(Cover::Restarted);
                 }
                 self.server_down(span);
             }
@@ -165,6 +181,9 @@ impl World {
                 self.checks.rolled_back(self.now);
                 if held {
                     self.cover.add(Cover::FailoverWhileHeld);
+                }
+                if skew != 0 {
+                    self.cover.add(Cover::FailoverSkewed);
                 }
                 self.server_down(span);
             }
@@ -240,6 +259,7 @@ impl World {
         for conn in &mut self.conns {
             conn.open = false;
         }
+        self.server.listeners_known = false;
     }
 
     fn jump(&mut self, slot: usize, by: u64) {

@@ -1,5 +1,6 @@
 //! The simulator of Fencelock: the real engine over model stores, in one seeded world.
 
+mod bias;
 mod check;
 mod chronicle;
 mod client;
@@ -29,6 +30,7 @@ mod turn;
 mod world;
 pub mod zookeeper;
 
+pub use bias::Bias;
 pub use check::Violation;
 pub use chronicle::Chronicle;
 pub use cover::{Cover, Coverage};

@@ -12,8 +12,9 @@ usage: fencelock-sim quick
        fencelock-sim exhaust [small|large|planted] [--scope NAME] [--threads N]
        fencelock-sim planted [--row N]
        fencelock-sim table [--check] PAGE
+       fencelock-sim scene STORE SCENE SEED
        fencelock-sim --seed N [--store record|redis|zookeeper] [--edit CHANGES] [--trace | --shrink]
-                     [--history FILE]";
+                     [--history FILE] [--row N]   (with the planted bug of that row)";
 
 /// Seeds of `quick`, on each store.
 const QUICK: [(StoreKind, u64); 3] =
@@ -41,6 +42,9 @@ fn main() -> ExitCode {
     }
     if std::env::args().nth(1).as_deref() == Some("table") {
         return guarantees(&std::env::args().skip(2).collect::<Vec<_>>());
+    }
+    if std::env::args().nth(1).as_deref() == Some("scene") {
+        return scene(&std::env::args().skip(2).collect::<Vec<_>>());
     }
     let args = match parse(std::env::args().skip(1)) {
         Ok(args) => args,
@@ -96,6 +100,14 @@ fn replay(seed: u64, args: &Args) -> ExitCode {
     let kind = args.store.unwrap_or(StoreKind::Record);
     let trace = if args.trace { Trace::printed() } else { Trace::silent() };
     let case = Case { seed, store: kind, edits: args.edits.clone() };
+    if let Some(row) = args.row {
+        use fencelock_sim::planted::{Place, TABLE};
+        let bug = TABLE.iter().find_map(|it| match it.place {
+            Place::Code(bug) | Place::ZooKeeper(bug) if u64::from(it.row) == row => Some(bug),
+            _ => None,
+        });
+        fencelock_engine::plant::plant(bug);
+    }
     if args.shrink {
         shorter(&case);
         return ExitCode::SUCCESS;
@@ -195,6 +207,27 @@ fn guarantees(words: &[String]) -> ExitCode {
         Err(text) => {
             println!("{text}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+/// Replays one run of the table.
+fn scene(words: &[String]) -> ExitCode {
+    let done = match words {
+        [shop, scene, seed] => match seed.parse() {
+            Ok(seed) => table::replay(shop, scene, seed),
+            Err(_) => Err(format!("{seed} is not a number")),
+        },
+        _ => Err(USAGE.to_owned()),
+    };
+    match done {
+        Ok(text) => {
+            println!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(text) => {
+            eprintln!("fencelock-sim: {text}");
+            ExitCode::from(2)
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use fencelock_engine::HoldId;
 use fencelock_engine::plant::{self, Bug};
 use fencelock_engine::reply::{Failure, Push, Reply};
 use fencelock_engine::request::{Op, Request, RequestId};
@@ -13,6 +14,9 @@ use crate::world::World;
 
 /// Numbers a connection of the run.
 pub type ConnId = usize;
+
+/// Only so many connections, the newest, can still be open.
+const NEWEST: usize = 32;
 
 /// A connection, as both sides see it.
 #[derive(Debug)]
@@ -34,6 +38,19 @@ pub struct Conn {
     push_at: Instant,
 }
 
+/// A release without a reply.
+#[derive(Clone, Copy, Debug)]
+pub struct Releasing {
+    /// The request.
+    pub request: RequestId,
+    /// Whose hold it ends.
+    pub hold: HoldId,
+    /// The lock's number.
+    pub lock: usize,
+    /// When it was sent.
+    pub sent: Instant,
+}
+
 /// A client's transport: at most one connection that is in use.
 #[derive(Debug, Default)]
 pub struct Link {
@@ -41,6 +58,8 @@ pub struct Link {
     pub conn: Option<ConnId>,
     /// Requests without a reply, oldest first.
     pub pending: VecDeque<RequestId>,
+    /// Those of them that are releases: of which lock and hold, and when they were sent.
+    pub releases: Vec<Releasing>,
     /// What would be sent again: only with a bug that was planted.
     pub copies: Vec<Request>,
     /// The engine knows that the connection is up.
@@ -60,6 +79,7 @@ impl World {
         let delay = self.dice.between(low, high);
         if !self.quiet && self.dice.chance(self.plan.hazards.spike) {
             self.trouble(delay * 100);
+            self.cover.add(Cover::Delayed);
             delay * 100
         } else {
             delay
@@ -123,12 +143,13 @@ impl World {
             down_at: 0,
             push_at: 0,
         });
+        self.server.listeners_known = false;
         let client = &mut self.clients[slot];
         client.link.conn = Some(conn);
         client.link.attempts = 0;
         client.link.up = false;
         let now = self.server.clock.read(self.now);
-        self.hear(conn, fencelock_engine::Event::Up { now });
+        self.hear(conn, fencelock_engine::Event::Up { now }, 0);
     }
 
     /// Sends again what had no answer, as no transport may.
@@ -160,6 +181,12 @@ impl World {
             return;
         };
         client.link.pending.push_back(request.id);
+        if let Op::Release(release) = &request.op
+            && let Some(lock) = self.names.iter().position(|name| *name == release.lock)
+        {
+            let (hold, sent) = (release.hold, self.now);
+            client.link.releases.push(Releasing { request: request.id, hold, lock, sent });
+        }
         if plant::on(Bug::TransportRetries) {
             client.link.copies.push(request.clone());
         }
@@ -171,7 +198,7 @@ impl World {
         if self.conns[conn].lost_up {
             self.trace.line(self.now, || format!("c{slot} request {} lost", request.id.0));
             // What is stuck on the way may yet arrive, when nobody waits for it any more.
-            if !self.quiet && self.dice.chance(300) {
+            if !self.quiet && self.dice.chance(self.plan.hazards.stray) {
                 let at = self.now + self.late_by();
                 self.queue.push(at, Event::Arrive { conn, request: Box::new(request), late: true });
             }
@@ -203,28 +230,39 @@ impl World {
             self.cover.add(Cover::LateRequestRan);
         }
         let result = self.execute(self.conns[conn].incarnation, &request.op, conn);
-        if matches!(request.op, Op::Acquire(_) | Op::Release(_))
-            && !self.quiet
-            && self.dice.chance(self.plan.hazards.lose_reply)
-        {
+        let releases = matches!(request.op, Op::Release(_)) && !self.quiet;
+        let may_suffer = releases || matches!(request.op, Op::Acquire(_)) && !self.quiet;
+        if may_suffer && self.dice.chance(self.plan.hazards.lose_reply) {
             self.conns[conn].lost_down = true;
             self.cover.add(Cover::ReplyLost);
             self.cut_later(conn);
         }
-        self.answer(conn, request.id, result);
+        let mut late = 0;
+        if releases && self.dice.chance(self.plan.hazards.late_reply) {
+            late = self.dice.below(self.plan.options.request_timeout.as_nanos() as u64);
+            self.trouble(late);
+        }
+        self.answer(conn, request.id, result, late);
     }
 
-    fn answer(&mut self, conn: ConnId, request: RequestId, result: Result<Reply, Failure>) {
+    fn answer(
+        &mut self,
+        conn: ConnId,
+        request: RequestId,
+        result: Result<Reply, Failure>,
+        late: u64,
+    ) {
         if self.conns[conn].lost_down || !self.conns[conn].used {
             self.trace.line(self.now, || format!("reply to {} lost", request.0));
             return;
         }
-        self.hear(conn, fencelock_engine::Event::Reply { request, result });
+        self.hear(conn, fencelock_engine::Event::Reply { request, result }, late);
     }
 
-    fn hear(&mut self, conn: ConnId, event: fencelock_engine::Event) {
+    /// `late`: by how much more it is late than it is by itself.
+    fn hear(&mut self, conn: ConnId, event: fencelock_engine::Event, late: u64) {
         let (by, until) = self.clients[self.conns[conn].slot].link.slow;
-        let slow = if self.now < until { by } else { 0 };
+        let slow = late + if self.now < until { by } else { 0 };
         let at = (self.now + slow + self.delay()).max(self.conns[conn].down_at);
         self.conns[conn].down_at = at;
         self.queue.push(at, Event::Hear { conn, event: Box::new(event) });
@@ -232,7 +270,8 @@ impl World {
 
     /// Publishes to every open connection of a client.
     pub(crate) fn publish(&mut self, incarnation: usize, push: &Push) {
-        for conn in self.open_conns(incarnation) {
+        let (open, count) = self.open_conns(incarnation);
+        for conn in open.into_iter().take(count) {
             let hazards = &self.plan.hazards;
             let (lose, double, late) = (hazards.lose_push, hazards.double_push, hazards.late_push);
             if self.conns[conn].lost_down {
@@ -252,7 +291,7 @@ impl World {
                 self.queue.push(at, Event::Hear { conn, event: Box::new(event.clone()) });
             }
             if !self.plan.push_pipe {
-                self.hear(conn, event);
+                self.hear(conn, event, 0);
                 continue;
             }
             let mut at = (self.now + self.delay()).max(self.conns[conn].push_at);
@@ -265,14 +304,17 @@ impl World {
         }
     }
 
-    /// The connections over which the store reaches a client.
-    fn open_conns(&self, incarnation: usize) -> Vec<ConnId> {
-        let open = |conn: &ConnId| {
-            let it = &self.conns[*conn];
-            it.open && it.incarnation == incarnation
-        };
-        // Only the newest few can still be open.
-        (0..self.conns.len()).rev().take(32).filter(open).collect()
+    /// The connections over which the store reaches a client, and how many they are.
+    fn open_conns(&self, incarnation: usize) -> ([ConnId; NEWEST], usize) {
+        let (mut found, mut count) = ([0; NEWEST], 0);
+        for conn in (0..self.conns.len()).rev().take(NEWEST) {
+            let it = &self.conns[conn];
+            if it.open && it.incarnation == incarnation {
+                found[count] = conn;
+                count += 1;
+            }
+        }
+        (found, count)
     }
 
     /// Breaks the connection in use; both sides notice within `spread` and a little more.
@@ -376,6 +418,7 @@ impl World {
         client.link.conn = None;
         let was_up = std::mem::take(&mut client.link.up);
         let mut pending = std::mem::take(&mut client.link.pending);
+        client.link.releases.clear();
         if plant::on(Bug::TransportRetries) {
             client.link.pending = std::mem::take(&mut pending);
         }

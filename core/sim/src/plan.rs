@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fencelock_engine::Options;
 
+use crate::bias::Bias;
 use crate::clock::{Instant, MS, SEC, US};
 use crate::dice::Dice;
 use crate::fault::{Fault, Memory, Refusing};
@@ -82,6 +83,10 @@ pub struct Hazards {
     pub double_push: u64,
     /// A push is late by up to two leases (only where pushes have a connection of their own).
     pub late_push: u64,
+    /// A request that did not arrive arrives later, when nobody waits for it any more.
+    pub stray: u64,
+    /// The reply to a release takes up to a request timeout longer.
+    pub late_reply: u64,
     /// A message takes a hundred times as long.
     pub spike: u64,
     /// A call reads the clock before another one that goes first.
@@ -130,6 +135,8 @@ pub struct Plan {
     pub store: StoreKind,
     /// The kinds of faults.
     pub profile: Profile,
+    /// What else it is bent towards.
+    pub bias: Bias,
     /// How many clients.
     pub clients: usize,
     /// How many callers each client has.
@@ -167,6 +174,17 @@ pub struct Plan {
 impl Plan {
     /// Draws the plan of a seed.
     pub fn draw(seed: u64, store: StoreKind, dice: &mut Dice) -> Plan {
+        let mut plan = Plan::plain(seed, store, dice);
+        // An ensemble has troubles of its own.
+        if store != StoreKind::ZooKeeper {
+            let (bias, mut dice) = Bias::of(seed);
+            bias.bend(&mut plan, &mut dice);
+        }
+        plan
+    }
+
+    /// The same without a bias.
+    pub(crate) fn plain(seed: u64, store: StoreKind, dice: &mut Dice) -> Plan {
         let profile = dice.pick(&Profile::ALL);
         let clients = dice.between(1, 5) as usize;
         let claim = dice.between(100, 500);
@@ -186,6 +204,7 @@ impl Plan {
             seed,
             store,
             profile,
+            bias: Bias::None,
             clients,
             actors: dice.between(1, 4) as usize,
             locks: dice.between(1, 3) as usize,
@@ -196,7 +215,7 @@ impl Plan {
             store_ppm: dice.between(0, 10_000) as i64 - 5_000,
             push_pipe: dice.chance(400),
             latency: (20 * US, dice.pick(&[100 * US, 500 * US, 3 * MS, 12 * MS])),
-            hazards: Hazards { stale_read: 30, ..Hazards::default() },
+            hazards: Hazards { stale_read: 30, stray: 300, ..Hazards::default() },
             habits: Habits {
                 attempt: dice.pick(&[50, 300]),
                 bounded: 400,

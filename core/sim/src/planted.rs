@@ -12,7 +12,7 @@ pub const SEEDS: u64 = 10_000;
 pub const SCRIPT_SEEDS: u64 = 2_000;
 
 /// The same for one in ZooKeeper's lock machine: an ensemble is slower still.
-pub const ZOOKEEPER_SEEDS: u64 = 6_000;
+pub const ZOOKEEPER_SEEDS: u64 = 10_000;
 
 /// Where a bug is planted.
 #[derive(Clone, Copy, Debug)]
@@ -111,10 +111,12 @@ pub const TABLE: &[Planted] = &[
     code(80, Bug::SettleBeforeHear, "a caller is passed over before it is heard"),
     code(81, Bug::PollersNeverServed, "waiters without an inbox are never handed the lock"),
     code(82, Bug::OwnerPassedOver, "an owner's entry, passed over once, stays queued"),
+    code(83, Bug::PatienceFromReply, "a release's patience counts to its late reply"),
     code(84, Bug::LongerLeaseCounted, "a lease counts longer than the waiter queued with"),
     code(85, Bug::ShortClaimNotPolled, "a waiter with a short lease polls as if it were long"),
     code(86, Bug::QueuedAskedAgain, "a holder told 'queued' asks again, and trusts its hold"),
     code(87, Bug::StrayReleaseTells, "a repeated release clears 'abandoned' of a stray grant"),
+    code(98, Bug::RefusedReleaseForgotten, "a refused release forgets the stray acquire"),
     scripts(
         57,
         "scripts: the end of one hold of an owner ends the others",

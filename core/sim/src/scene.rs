@@ -1,6 +1,7 @@
 //! Runs with one kind of fault each, on a world like one of the stores': what the table is made of.
 
 use crate::clock::{MS, US};
+use crate::cover::Cover;
 use crate::dice::Dice;
 use crate::fault::{Fault, Memory, Refusing};
 use crate::plan::{Habits, Hazards, Plan, Profile, StoreKind};
@@ -14,6 +15,8 @@ pub enum Shop {
     Sqlite,
     /// A Redis server.
     Redis,
+    /// A ZooKeeper ensemble.
+    ZooKeeper,
 }
 
 /// One kind of fault, and nothing else.
@@ -44,13 +47,22 @@ pub enum Scene {
     Lag,
     Skew,
     Double,
+    Expired,
+    FollowerLag,
+    FollowerCut,
+    Leader,
+    Moved,
+    Deleted,
+    Reaped,
+    Curator,
+    CuratorPause,
 }
 
 use Scene::*;
 
 impl Shop {
     /// All of them.
-    pub const ALL: [Shop; 3] = [Shop::Memory, Shop::Sqlite, Shop::Redis];
+    pub const ALL: [Shop; 4] = [Shop::Memory, Shop::Sqlite, Shop::Redis, Shop::ZooKeeper];
 
     /// The heading of its table.
     pub fn title(self) -> &'static str {
@@ -58,6 +70,7 @@ impl Shop {
             Shop::Memory => "Memory",
             Shop::Sqlite => "SQLite",
             Shop::Redis => "Redis",
+            Shop::ZooKeeper => "ZooKeeper",
         }
     }
 
@@ -90,6 +103,25 @@ impl Shop {
                 Skew,
                 Double,
             ],
+            Shop::ZooKeeper => &[
+                Nothing,
+                Pause,
+                Crash,
+                ClientClock,
+                Messages,
+                Cuts,
+                Expired,
+                StorePause,
+                FollowerLag,
+                FollowerCut,
+                Leader,
+                Restart,
+                Moved,
+                Deleted,
+                Reaped,
+                Curator,
+                CuratorPause,
+            ],
         }
     }
 
@@ -97,6 +129,7 @@ impl Shop {
         match self {
             Shop::Memory | Shop::Sqlite => StoreKind::Record,
             Shop::Redis => StoreKind::Redis,
+            Shop::ZooKeeper => StoreKind::ZooKeeper,
         }
     }
 }
@@ -107,14 +140,20 @@ impl Scene {
         match (self, shop) {
             (Nothing, _) => "nothing but contention, and callers that sleep over their leases",
             (Suspend, _) => "the machine is suspended and resumed",
+            (Pause, Shop::ZooKeeper) => "a client's process stands still, also past its session",
             (Pause, _) => "a client's process stands still, also past its lease",
             (Crash, _) => "a client's process is killed",
             (ClientClock, _) => "a client's clock runs 0.5 % wrong, or jumps forward",
             (Pushes, _) => "pushes are lost, doubled, late",
+            (Messages, Shop::ZooKeeper) => {
+                "requests and replies are lost: nobody knows whether an operation was done"
+            }
             (Messages, _) => "requests and replies are lost, or arrive when nobody waits for them",
             (Cuts, _) => "connections are cut, or let nothing pass, in either direction",
             (Slow, _) => "the way back from the server is slow",
+            (StorePause, Shop::ZooKeeper) => "a server stands still",
             (StorePause, _) => "the server stands still",
+            (Restart, Shop::ZooKeeper) => "all servers are restarted with their logs",
             (Restart, _) => "the server restarts with its data",
             (ReadOnly, _) => "the server refuses writes",
             (MemoryFull, _) => "the server's memory is full",
@@ -131,30 +170,75 @@ impl Scene {
             (Lag, _) => "failover to a replica that lags",
             (Skew, _) => "failover to a replica that lags and whose clock is ahead",
             (Double, _) => "the data are lost while the clock is behind (the double fault)",
+            (Expired, _) => "a session expires under a client that lives",
+            (FollowerLag, _) => "a server lags behind the others",
+            (FollowerCut, _) => "a holder's server is cut off from the others, and answers pings",
+            (Leader, _) => "the leader dies or is cut off, and another one is elected",
+            (Moved, _) => "a session moves from server to server while the leader lags",
+            (Deleted, _) => "somebody else deletes the holder's node",
+            (Reaped, _) => "the lock's empty container is removed again and again",
+            (Curator, _) => "Curator participants want the same locks",
+            (CuratorPause, _) => "Curator participants stand still, also past their sessions",
         }
     }
 
     fn profile(self) -> Profile {
         match self {
-            Nothing => Profile::Calm,
-            Pushes => Profile::Pushes,
-            Messages | Cuts | Slow => Profile::Network,
-            Pause | Crash | ClientClock | Suspend => Profile::Clients,
+            Nothing | Reaped | Curator => Profile::Calm,
+            Pushes | FollowerLag => Profile::Pushes,
+            Messages | Cuts | Slow | Moved => Profile::Network,
+            Pause | Crash | ClientClock | Suspend | Expired | CuratorPause => Profile::Clients,
             StorePause | Restart | ReadOnly | MemoryFull | Busy | Mute | ScriptFlush | Foreign => {
                 Profile::Server
             }
-            ClockBack | ClockForward => Profile::Clock,
-            Forget | Evict | Lag | Skew | Double => Profile::Loss,
+            ClockBack | ClockForward | FollowerCut => Profile::Clock,
+            Forget | Evict | Lag | Skew | Double | Leader | Deleted => Profile::Loss,
         }
+    }
+
+    /// What shows that the fault struck: a row that never met it says nothing.
+    pub(crate) fn shown_by(self, shop: Shop) -> Option<Cover> {
+        Some(match (self, shop) {
+            (Nothing, _) => Cover::LocalHandOff,
+            (Pause, _) => Cover::PausedPastLease,
+            (Crash, _) => Cover::CrashedWhileHolding,
+            (ClientClock, _) => Cover::ClockJumped,
+            (Suspend, _) => Cover::Suspended,
+            (Pushes, _) => Cover::PushLost,
+            (Messages, Shop::ZooKeeper) => Cover::ZkLostWrite,
+            (Messages, _) => Cover::ReplyLost,
+            (Cuts, _) => Cover::BlockedDown,
+            (Slow, _) => Cover::Slowed,
+            (Restart, Shop::ZooKeeper) | (Leader, _) => Cover::ZkElection,
+            (StorePause, _) => Cover::ServerPaused,
+            (Restart, _) => Cover::Restarted,
+            (ReadOnly | MemoryFull | Busy, _) => Cover::Refusing,
+            (Mute, _) => Cover::Muted,
+            (ScriptFlush, _) => Cover::ScriptsForgotten,
+            (Foreign, _) => Cover::ForeignKey,
+            (ClockBack, _) => Cover::ClockBack,
+            (ClockForward, _) => Cover::ClockForward,
+            (Forget | Double, _) => Cover::MemoryLostWhileHeld,
+            (Evict, _) => Cover::Evicted,
+            (Lag, _) => Cover::FailoverWhileHeld,
+            (Skew, _) => Cover::FailoverSkewed,
+            (Expired, _) => Cover::ZkExpired,
+            (FollowerLag, _) => Cover::ZkLagged,
+            (FollowerCut, _) => Cover::ZkCutOff,
+            (Moved, _) => Cover::ZkReattached,
+            (Deleted, _) => Cover::ZkDeleted,
+            (Reaped, _) => Cover::ZkReaped,
+            (Curator | CuratorPause, _) => Cover::ZkForeign,
+        })
     }
 
     /// The plan of a seed in this scene, and the dice for what follows.
     pub(crate) fn draw(self, shop: Shop, seed: u64) -> (Plan, Dice) {
         let mut dice = Dice::new(seed);
-        let mut plan = Plan::draw(seed, shop.model(), &mut dice);
+        let mut plan = Plan::plain(seed, shop.model(), &mut dice);
         plan.profile = self.profile();
         plan.faults.clear();
-        plan.hazards = Hazards { stale_read: 30, ..Hazards::default() };
+        plan.hazards = Hazards { stale_read: 30, stray: 300, ..Hazards::default() };
         plan.habits = Habits { breaks: 0, ..plan.habits };
         plan.clients = plan.clients.max(2);
         plan.explicit = plan.explicit.max(100);
@@ -165,7 +249,9 @@ impl Scene {
         let polls = shop == Shop::Sqlite;
         plan.polling = vec![polls; plan.clients];
         plan.client_ppm.resize(plan.clients, 0);
-        if shop != Shop::Redis {
+        if shop == Shop::ZooKeeper {
+            self.bend_zookeeper(&mut plan, &mut dice);
+        } else if shop != Shop::Redis {
             // One machine, one clock, and no network.
             plan.client_ppm.fill(plan.store_ppm);
             plan.push_pipe = false;
@@ -186,7 +272,11 @@ impl Scene {
         }
         for _ in 0..dice.between(1, 6) {
             let at = dice.between(10 * MS, plan.quiet_at - 1);
-            for fault in self.faults(&plan, &mut dice) {
+            let faults = match shop {
+                Shop::ZooKeeper => self.zk_faults(&plan, &mut dice),
+                _ => self.faults(&plan, &mut dice),
+            };
+            for fault in faults {
                 plan.faults.push((at, fault.within(plan.quiet_at - at)));
             }
         }
@@ -204,6 +294,8 @@ impl Scene {
         let lag = dice.between(0, lease);
         vec![match self {
             Nothing | Pushes | Messages => return Vec::new(),
+            Expired | FollowerLag | FollowerCut | Leader | Moved | Deleted | Reaped | Curator
+            | CuratorPause => return Vec::new(),
             Suspend => Fault::Suspend { by: dice.between(MS, 3 * lease) },
             Pause => Fault::Pause { slot, span: dice.between(MS, 3 * lease) },
             Crash => Fault::Crash { slot, span },

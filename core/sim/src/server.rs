@@ -27,6 +27,8 @@ pub struct Server {
     pub foreign: Vec<Instant>,
     /// The store's own view of who listens.
     pub reach: Reach,
+    /// No connection was made or closed since that was brought up to date.
+    pub listeners_known: bool,
     /// Which incarnations have no inbox.
     pub polling: Vec<bool>,
 }
@@ -162,6 +164,9 @@ impl World {
     fn listen(&mut self) {
         let reach = &mut self.server.reach;
         reach.muted = self.now < self.server.mute_until;
+        if std::mem::replace(&mut self.server.listeners_known, true) {
+            return;
+        }
         reach.listening.clear();
         reach.listening.resize(self.server.polling.len(), false);
         let recent = self.conns.len().saturating_sub(64);

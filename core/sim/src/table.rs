@@ -56,8 +56,20 @@ const PROMISES: [Promise; 14] = [
     promise("errors", &["errors", "one completion"], &[Cover::Contended, Cover::TimedOut]),
 ];
 
+/// What must have been met on this store to say that a promise was kept.
+fn met(number: usize, shop: Shop) -> &'static [Cover] {
+    match (number, shop) {
+        // There a write of unknown outcome is looked for before it is repeated.
+        (4, Shop::ZooKeeper) => &[Cover::ZkLostWrite],
+        _ => PROMISES[number - 1].met,
+    }
+}
+
 /// What a fault does to a promise that does not hold under it, and what holds nevertheless.
-fn reason(number: usize, scene: Scene) -> Option<&'static str> {
+fn reason(number: usize, shop: Shop, scene: Scene) -> Option<&'static str> {
+    if shop == Shop::ZooKeeper {
+        return zookeeper_reason(number, scene);
+    }
     Some(match (number, scene) {
         (1, Scene::ClockForward | Scene::Skew) => {
             "the server believes that leases are over whose holders still count on them, and grants \
@@ -88,6 +100,41 @@ fn reason(number: usize, scene: Scene) -> Option<&'static str> {
         }
         _ => return None,
     })
+}
+
+/// The same on ZooKeeper.
+fn zookeeper_reason(number: usize, scene: Scene) -> Option<&'static str> {
+    Some(match (number, scene) {
+        (1, Scene::Deleted) => {
+            "who deletes the holder's node gives the lock away. Its holder is told when it hears of \
+             it; until then another may hold the lock, too. Its token is lower: the resource \
+             refuses its writes"
+        }
+        (6, _) => {
+            "the layout is Curator's and knows no owners. Within one client an explicit owner's \
+             holds share a node and go together; in another process the same owner waits like \
+             anybody else, and its ticket is refused as unsupported"
+        }
+        (7, Scene::Deleted) => {
+            "a hold whose node somebody deletes is lost, and its holder is told so"
+        }
+        // Without any fault there is no excuse.
+        (7, scene) if !is_calm(scene) => {
+            "holds last as long as their client's session. One that no server with a majority \
+             behind it has heard from for its timeout is expired, and its holds are lost. Their \
+             holder stops trusting them before, and is told so"
+        }
+        (9, scene) if !is_calm(scene) => {
+            "a waiter whose session expires loses its node, and its place with it: it queues again, \
+             behind those that came meanwhile"
+        }
+        _ => return None,
+    })
+}
+
+/// Whether nothing happens to clients and servers in this scene.
+fn is_calm(scene: Scene) -> bool {
+    matches!(scene, Scene::Nothing | Scene::Reaped | Scene::Curator)
 }
 
 /// What the runs of one fault on one store showed of a promise.
@@ -141,7 +188,10 @@ fn line(runner: &mut Runner, shop: Shop, scene: Scene, runs: u64) -> Result<Line
         let (plan, dice) = scene.draw(shop, seed);
         let run = runner.go(plan, dice, Trace::silent(), Chronicle::default());
         if let Some(it) = run.violation {
-            return Err(format!("{shop:?}, {scene:?}, seed {seed}: {}: {}", it.promise, it.what));
+            return Err(format!(
+                "{}: {}; replay it with: fencelock-sim scene {shop:?} {scene:?} {seed}",
+                it.promise, it.what
+            ));
         }
         cover.merge(&run.cover);
         if run.strict {
@@ -151,16 +201,38 @@ fn line(runner: &mut Runner, shop: Shop, scene: Scene, runs: u64) -> Result<Line
             *waived.entry(promise).or_default() += 1;
         }
     }
-    let verdicts = PROMISES.each_ref().map(|promise| {
+    if scene.shown_by(shop).is_some_and(|case| cover.count(case) == 0) {
+        return Err(format!("{shop:?}, {scene:?}: the fault never struck in {runs} runs"));
+    }
+    let verdicts = std::array::from_fn(|index| {
+        let promise = &PROMISES[index];
         let broken: u64 = promise.checks.iter().filter_map(|check| waived.get(check)).sum();
-        let met = if promise.strict { &strict } else { &cover };
+        let cases = if promise.strict { &strict } else { &cover };
         match broken {
-            0 if promise.met.iter().all(|case| met.count(*case) > 0) => Verdict::Yes,
+            0 if met(index + 1, shop).iter().all(|case| cases.count(*case) > 0) => Verdict::Yes,
             0 => Verdict::Untested,
             broken => Verdict::No(broken),
         }
     });
     Ok(Line { scene, runs, verdicts })
+}
+
+/// Replays one run of the table, with its trace, and gives what the checkers say of it.
+///
+/// # Errors
+/// When there is no such scene.
+pub fn replay(shop: &str, scene: &str, seed: u64) -> Result<String, String> {
+    let found = Shop::ALL.iter().find(|it| format!("{it:?}") == shop).and_then(|shop| {
+        let scene = shop.scenes().iter().find(|it| format!("{it:?}") == scene)?;
+        Some((*shop, *scene))
+    });
+    let (shop, scene) = found.ok_or(format!("there is no scene {scene} on {shop}"))?;
+    let (plan, dice) = scene.draw(shop, seed);
+    let run = Runner::default().go(plan, dice, Trace::printed(), Chronicle::default());
+    let end = run.violation.map_or("clean".to_owned(), |it| {
+        format!("BROKEN at {:.6}: {}: {}", it.at as f64 / 1e9, it.promise, it.what)
+    });
+    Ok(format!("not kept, and excused: {:?}\n{end}", run.waived))
 }
 
 /// The tables as text for the page.
@@ -185,7 +257,7 @@ pub fn render(tables: &[(Shop, Vec<Line>)]) -> Result<String, String> {
                     Verdict::Untested => out.push_str(" – |"),
                     Verdict::No(broken) => {
                         out.push_str(" **no** |");
-                        let Some(why) = reason(number, line.scene) else {
+                        let Some(why) = reason(number, *shop, line.scene) else {
                             unexplained.push(format!(
                                 "promise {number} was not kept in {broken} of {} runs with {:?} on \
                                  {shop:?}, and table.rs has no reason for it",
@@ -224,10 +296,7 @@ pub fn render(tables: &[(Shop, Vec<Line>)]) -> Result<String, String> {
 /// # Errors
 /// A page without marks.
 pub fn put(page: &str, tables: &str) -> Result<String, String> {
-    let [begin, end] = MARKS;
-    let (head, rest) = page.split_once(begin).ok_or(format!("the page has no '{begin}'"))?;
-    let (_, tail) = rest.split_once(end).ok_or(format!("the page has no '{end}'"))?;
-    Ok(format!("{head}{begin}\n\n{tables}{end}{tail}"))
+    fencelock_history::page::put(page, MARKS, tables)
 }
 
 /// The shape of a page's table: every row and its verdicts, without the figures.

@@ -242,6 +242,14 @@ impl World {
                 let waiting = Waiting { key, lock, patience, terms };
                 let who = self.clients[slot].actors[actor].who;
                 self.checks.queue.waits(slot, tag, who, lock, patience);
+                let incarnation = self.clients[slot].incarnation;
+                if self.zk.is_some()
+                    && matches!(who, Who::Explicit(_))
+                    && self.checks.exclusion.shared(lock, who, incarnation)
+                {
+                    // It waits for its own hold in another process.
+                    self.checks.waive("owners");
+                }
                 let cancels = self.dice.chance(habits.cancel);
                 let lease = self.plan.options.lease.as_nanos() as u64;
                 let span = self.dice.pick(&[MS, 20 * MS, 2 * lease]);

@@ -105,6 +105,7 @@ impl World {
                 mute_until: 0,
                 foreign: vec![0; plan.locks],
                 reach: Reach::default(),
+                listeners_known: false,
                 polling: Vec::new(),
             },
             checks: Checks::new(&plan),
@@ -124,10 +125,11 @@ impl World {
         world.tell_fault(0, "begun", "run");
         world.begin();
         world.go();
+        let strict = world.checks.queue.strict || world.zk_strict();
         let run = Run {
             violation: world.checks.found.take(),
             waived: world.checks.waived,
-            strict: world.checks.queue.strict,
+            strict,
             cover: world.cover,
             steps: world.steps,
             watches: world.zk.as_ref().map_or((0, 0), |zk| zk.truth.busy),
@@ -144,7 +146,11 @@ impl World {
         self.begin_zookeeper();
         for slot in 0..self.plan.clients {
             let offset = self.dice.between(1, 1_000) * SEC;
-            let clock = ClientClock::new(offset, self.plan.client_ppm[slot]);
+            let ppm = self.plan.client_ppm[slot];
+            if ppm.abs() > 1_000 {
+                self.cover.add(Cover::ClockRate);
+            }
+            let clock = ClientClock::new(offset, ppm);
             let engine = self.new_engine();
             self.clients.push(Client {
                 incarnation: 0,
@@ -181,6 +187,7 @@ impl World {
         let random = self.dice.bits();
         self.server.store.enrol(client_number(incarnation, random), polling);
         self.server.polling.push(polling);
+        self.server.listeners_known = false;
         let engine = self.new_engine();
         let names = self.names.clone();
         let explicit = self.plan.explicit;
@@ -276,18 +283,13 @@ impl World {
     }
 
     /// A client that stands still takes its events later, in their order.
-    fn defer(&mut self, slot: usize, event: Event) -> Option<Event> {
-        let until = self.clients[slot].paused_until;
-        if self.now < until {
-            // Whether its timer or a caller runs first is anybody's guess.
-            let late = match &event {
-                Event::Wake { .. } => self.dice.below(MS),
-                _ => 0,
-            };
-            self.queue.put_off(until + late, event);
-            return None;
-        }
-        Some(event)
+    fn defer(&mut self, slot: usize, event: Event) {
+        // Whether its timer or a caller runs first is anybody's guess.
+        let late = match &event {
+            Event::Wake { .. } => self.dice.below(MS),
+            _ => 0,
+        };
+        self.queue.put_off(self.clients[slot].paused_until + late, event);
     }
 
     fn take(&mut self, event: Event) {
@@ -300,22 +302,23 @@ impl World {
             Event::Hear { conn, .. } | Event::Broken { conn } => Some(self.conns[*conn].slot),
             _ => None,
         };
-        let event = match slot {
-            Some(slot) => match self.defer(slot, event) {
-                Some(event) => event,
-                None => return,
-            },
-            None => event,
-        };
+        if let Some(slot) = slot
+            && self.now < self.clients[slot].paused_until
+        {
+            return self.defer(slot, event);
+        }
         match event {
             Event::Wake { slot, generation } => self.wake(slot, generation),
             Event::Turn { slot, incarnation, actor, generation } => {
                 self.turn(slot, incarnation, actor, generation);
             }
             Event::Arrive { conn, request, late } => self.arrive(conn, request, late),
-            Event::Hear { conn, event } => self.heard(conn, *event),
+            Event::Hear { conn, event } => self.heard(conn, event),
             Event::Broken { conn } => self.broken(conn),
-            Event::Closed { conn } => self.conns[conn].open = false,
+            Event::Closed { conn } => {
+                self.conns[conn].open = false;
+                self.server.listeners_known = false;
+            }
             Event::Connect { slot, incarnation } => self.try_connect(slot, incarnation),
             Event::Unsent { slot, incarnation, request } => {
                 self.unsent(slot, incarnation, request);

@@ -279,7 +279,8 @@ impl<C: Clone> Engine<C> {
         // A copy of the acquire may still be under way: release again once it cannot lock any
         // more. A store's clock that stepped back is waited out for twice the claim at most.
         // Counted to the release's sending: a reply that was long under way says nothing of later.
-        let exposed = seat.exposed_until > store && sent.since(seat.exposed_at) < patience;
+        let until = if planted!(PatienceFromReply) { now } else { sent };
+        let exposed = seat.exposed_until > store && until.since(seat.exposed_at) < patience;
         if !exposed {
             return self.finish(key, outcome);
         }
@@ -292,6 +293,7 @@ impl<C: Clone> Engine<C> {
     }
 
     fn release_failed(&mut self, now: Time, key: Key, failure: Failure) {
+        let (store, patience) = (self.link.clock.estimate(now), self.options.claim * 2);
         let Some(seat) = self.seats.get_mut(key) else { return };
         let Some(parting) = &mut seat.parting else { return };
         match failure {
@@ -308,7 +310,16 @@ impl<C: Clone> Engine<C> {
                     kind => {
                         // The store will not let us: the lease ends it.
                         let error = Error::new(super::kind_of(kind), refusal.message);
-                        return self.finish(key, Outcome::Failed(error));
+                        let outcome = Outcome::Failed(error);
+                        // But it may let a copy of the acquire in, later.
+                        let exposed =
+                            seat.exposed_until > store && now.since(seat.exposed_at) < patience;
+                        if !exposed || planted!(RefusedReleaseForgotten) {
+                            return self.finish(key, outcome);
+                        }
+                        if let Some(call) = parting.call.take() {
+                            self.complete(call, outcome);
+                        }
                     }
                 }
             }

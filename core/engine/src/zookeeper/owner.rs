@@ -35,6 +35,9 @@ impl Machine {
         }
         let (token, verdict) = (node.token, first.verdict);
         let Some(place) = self.places.get_mut(&hold) else { return false };
+        if planted!(ZkSharersStrayKept) {
+            self.strays.remove(&hold);
+        }
         place.shared = Some(token);
         place.held = true;
         place.step = Step::Held;

@@ -34,7 +34,12 @@ impl Machine {
             _ => return,
         };
         let parent = place.parent.clone();
-        match self.own_in(&parent, &names, hold) {
+        let own = self.own_in(&parent, &names, hold);
+        if planted!(ZkListWithoutSync) && own.is_none() {
+            // It is believed.
+            self.strays.remove(&hold);
+        }
+        match own {
             Some(_) if planted!(ZkOrphanForgotten) => self.make(hold, None),
             Some(own) => {
                 let path = format!("{parent}/{}", own.name);

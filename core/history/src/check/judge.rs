@@ -52,7 +52,7 @@ fn beyond(story: &Story, earlier: &Hold, later: &Hold) -> bool {
 }
 
 /// Promise 2: tokens rise in the order of the grants.
-pub(crate) fn tokens(story: &Story, holds: &[&Hold], broken: &mut Vec<String>) {
+pub(crate) fn tokens(story: &Story, holds: &[&Hold], found: &mut Found, broken: &mut Vec<String>) {
     for (index, later) in holds.iter().enumerate() {
         if later.until <= later.granted {
             continue;
@@ -75,6 +75,7 @@ pub(crate) fn tokens(story: &Story, holds: &[&Hold], broken: &mut Vec<String>) {
             let overtaken = overtaken || !later.first && beyond(story, earlier, later);
             let rises = later.token > earlier.token
                 || (later.token == earlier.token && later.shares(earlier));
+            found.doubled += usize::from(!rises && !overtaken && double);
             if !rises && !overtaken && !double {
                 broken.push(format!(
                     "token order: {} has {} of {} under #{} at {}, after {} had {} under #{} at {}",

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use fencelock_testkit::{Fault as Way, RedisServer};
 
 use crate::dice::Dice;
+use crate::run::Kind;
 use crate::run::crew::Crew;
 use crate::run::store::Store;
 
@@ -56,18 +57,28 @@ const SQLITE: [(&str, u64); 4] = [
     ("another writer has the file", 4),
 ];
 
+/// The faults of a store.
+pub(crate) fn of(kind: Kind) -> &'static [(&'static str, u64)] {
+    match kind {
+        Kind::Redis => &REDIS,
+        Kind::Sqlite => &SQLITE,
+    }
+}
+
 /// The faults of a run: what was done, and what is to be mended.
 pub(crate) struct Faults {
     pub counts: BTreeMap<&'static str, usize>,
+    table: &'static [(&'static str, u64)],
+    only: Option<&'static str>,
     lasting: Vec<(Instant, Lasting)>,
     next: Instant,
 }
 
 impl Faults {
-    pub fn new() -> Faults {
+    pub fn new(kind: Kind, only: Option<&'static str>) -> Faults {
         // The first comes when the actors are at work.
         let next = Instant::now() + Duration::from_millis(700);
-        Faults { counts: BTreeMap::new(), lasting: Vec::new(), next }
+        Faults { counts: BTreeMap::new(), table: of(kind), only, lasting: Vec::new(), next }
     }
 
     /// Mends what is over, and does what is due.
@@ -85,16 +96,17 @@ impl Faults {
             over.mend(store, crew)?;
         }
         if self.next <= now {
-            self.next = now + Duration::from_millis(dice.between(30, 400));
-            let table: &[(&'static str, u64)] =
-                if store.server.is_some() { &REDIS } else { &SQLITE };
-            let mut drawn = dice.below(table.iter().map(|it| it.1).sum());
-            let fault = table.iter().find(|it| {
+            // One that is alone leaves time to see what follows from it.
+            let pause = if self.only.is_some() { (150, 1000) } else { (30, 400) };
+            self.next = now + Duration::from_millis(dice.between(pause.0, pause.1));
+            let mut drawn = dice.below(self.table.iter().map(|it| it.1).sum());
+            let drawn = self.table.iter().find(|it| {
                 let here = drawn < it.1;
                 drawn = drawn.saturating_sub(it.1);
                 here
             });
-            if let Some((fault, _)) = fault
+            let fault = self.only.or(drawn.map(|it| it.0));
+            if let Some(fault) = fault
                 && self.strike(fault, dice, store, crew)?
             {
                 *self.counts.entry(fault).or_default() += 1;

@@ -4,6 +4,7 @@ mod crew;
 mod fault;
 mod linear;
 mod store;
+pub mod table;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -49,6 +50,14 @@ pub struct Plan {
     pub span: Duration,
     /// On which store.
     pub kind: Kind,
+    /// This fault and no other, or all of them mixed.
+    pub only: Option<&'static str>,
+}
+
+/// The faults of a store, by name.
+#[must_use]
+pub fn faults(kind: Kind) -> Vec<&'static str> {
+    fault::of(kind).iter().map(|it| it.0).collect()
 }
 
 /// What came of a run.
@@ -80,6 +89,7 @@ impl Outcome {
         found.killed += more.killed;
         found.abandoned += more.abandoned;
         found.excused += more.excused;
+        found.doubled += more.doubled;
         found.refused_writes += more.refused_writes;
         found.latest_word = found.latest_word.max(more.latest_word);
         for (fault, count) in other.faults {
@@ -103,7 +113,7 @@ pub fn run(plan: Plan) -> io::Result<Outcome> {
     let mut dice = Dice::new(plan.seed);
     let mut store = Store::start(plan.kind, folder.path(), &history)?;
     let mut crew = Crew::start(&history, folder.path(), &mut store)?;
-    let mut faults = Faults::new();
+    let mut faults = Faults::new(plan.kind, plan.only);
     let mut windows = Windows::default();
     let end = Instant::now() + plan.span;
     while Instant::now() < end {

@@ -162,6 +162,11 @@ impl AbandonedTruth {
             return Ok(());
         }
         if grant.reentry || it.spoiled.is_some_and(|spoiled| since <= spoiled) {
+            if it.spoiled == Some(since) {
+                // It follows the hold that an operator ended, in the same step: what comes after
+                // it is told of this one.
+                it.forgotten = None;
+            }
             return Ok(());
         }
         let forgotten = it.forgotten.take();

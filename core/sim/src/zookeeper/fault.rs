@@ -3,8 +3,8 @@
 use crate::cover::Cover;
 use crate::world::World;
 use crate::zookeeper::ensemble::Env;
-use crate::zookeeper::op::Answer;
-use crate::zookeeper::server::{ConnId, Said};
+use crate::zookeeper::op::{Answer, Mode, Op};
+use crate::zookeeper::server::{ConnId, Said, Sent};
 use crate::zookeeper::site::{Happening, Site, User};
 
 /// A fault of the ensemble. Spans are in nanoseconds.
@@ -40,6 +40,9 @@ pub enum ZkFault {
     LoseRelease { slot: u8 },
     /// The same of the next node that is made.
     LoseCreate { slot: u8 },
+    /// A client loses its connection while its next node is being made, which takes the servers
+    /// long: it comes back before that is committed.
+    SlowCreate { slot: u8 },
     /// The leader hears the others late, and a client changes its server a few times meanwhile.
     LagLeader { slot: u8, by: u64, span: u64 },
     /// An administrator deletes the first node of a lock.
@@ -71,7 +74,8 @@ impl ZkFault {
             | ZkFault::GiveUp { .. }
             | ZkFault::Orphan { .. }
             | ZkFault::LoseRelease { .. }
-            | ZkFault::LoseCreate { .. } => None,
+            | ZkFault::LoseCreate { .. }
+            | ZkFault::SlowCreate { .. } => None,
         }
     }
 
@@ -95,6 +99,7 @@ impl World {
         let mut env = Env::new(self.now, &mut self.dice);
         match fault {
             ZkFault::Pause { server, span } => {
+                self.cover.add(Cover::ServerPaused);
                 zk.ensemble.pause(usize::from(server) % servers, self.now + span);
             }
             ZkFault::PauseCurator { index, span } => {
@@ -120,6 +125,7 @@ impl World {
             }
             ZkFault::Lag { server, by, span } => {
                 let server = usize::from(server) % servers;
+                self.cover.add(Cover::ZkLagged);
                 zk.ensemble.lag(server, by);
                 zk.mends.push((self.now + span, Mend::Lag(server)));
             }
@@ -147,6 +153,9 @@ impl World {
             ZkFault::LoseCreate { slot } => {
                 zk.deaf.insert(usize::from(slot), Deaf::Create);
             }
+            ZkFault::SlowCreate { slot } => {
+                zk.deaf.insert(usize::from(slot), Deaf::SlowCreate);
+            }
             ZkFault::GiveUp { slot } => zk.give_up(usize::from(slot), self.now, env.dice),
             ZkFault::LagLeader { slot, by, span } => {
                 if let Some(leader) = leader {
@@ -169,6 +178,33 @@ impl World {
         self.serve_libraries();
     }
 
+    /// A request reaches a server: perhaps one over which its client is to lose the connection.
+    pub(super) fn slow_create(&mut self, zk: &mut Site, conn: ConnId, sent: &Sent) {
+        let Sent::Request { op: Op::Create { mode, .. }, .. } = sent else { return };
+        let library = zk.pipes[conn].library;
+        let User::Client { slot, .. } = zk.users[library].user else { return };
+        if *mode != Mode::EphemeralSequential || zk.deaf.get(&slot) != Some(&Deaf::SlowCreate) {
+            return;
+        }
+        let Some(leader) = zk.ensemble.leader() else { return };
+        zk.deaf.remove(&slot);
+        let timeout = self.zk_timeout();
+        let by = self.dice.between(timeout / 16, timeout / 4);
+        let until = self.now + 3 * by;
+        for server in (0..zk.ensemble.servers().len()).filter(|it| *it != leader) {
+            zk.ensemble.lag(server, by);
+            let mend = Happening::Mend(Mend::Lag(server));
+            self.queue.push(until, crate::event::Event::Zk(mend));
+        }
+        zk.rough_until = zk.rough_until.max(until + timeout);
+        self.trouble(3 * by + self.plan.zk_patience() / 2);
+        zk.pipes[conn].lost_down = true;
+        let at = self.now + self.delay();
+        let end = Happening::ClientEnd { library, conn: Some(conn) };
+        self.queue.push(at, crate::event::Event::Zk(end));
+        self.queue.push(at, crate::event::Event::Zk(Happening::ServerEnd { conn }));
+    }
+
     /// Whether this answer is lost to a client that is deaf to it; what that leads to is planned.
     pub(super) fn is_deaf(&mut self, zk: &mut Site, conn: ConnId, said: &Said) -> bool {
         let Said::Reply { result: Ok(answer), .. } = said else { return false };
@@ -179,7 +215,7 @@ impl World {
             Deaf::Release => matches!(answer, Answer::Multi(_)),
             _ => matches!(answer, Answer::Created { path, .. } if path.contains("lock-")),
         };
-        if !hit {
+        if !hit || deaf == Deaf::SlowCreate {
             return false;
         }
         zk.deaf.remove(&slot);
@@ -236,6 +272,8 @@ pub enum Deaf {
     SecondCreate,
     /// That its node was made.
     Create,
+    /// The same, and the servers are long about it.
+    SlowCreate,
     /// That its node was deleted, with a note.
     Release,
 }

@@ -9,6 +9,7 @@ mod judge;
 mod library;
 mod op;
 mod plan;
+mod scene;
 mod seat;
 mod server;
 mod site;

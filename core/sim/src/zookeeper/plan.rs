@@ -115,6 +115,7 @@ impl Plan {
         let long = timeout.max(zk.ensemble.sync_limit * tick);
         let zk_fault = match profile {
             Profile::Calm => return None,
+            Profile::Pushes if dice.chance(400) => ZkFault::SlowCreate { slot: slot as u8 },
             Profile::Pushes => ZkFault::Lag {
                 server,
                 by: dice.between(MS, timeout / 2),

@@ -303,6 +303,7 @@ impl World {
             Happening::Arrive { conn, sent } => {
                 let server = zk.pipes[conn].server;
                 self.trace.line(now, || format!("s{server} gets from {conn}: {sent:x?}"));
+                self.slow_create(zk, conn, &sent);
                 let mut env = Env::new(now, &mut self.dice);
                 zk.ensemble.client(conn, server, sent, &mut env);
                 let (later, mail) = (env.later, env.mail);
@@ -425,7 +426,7 @@ impl World {
                 }
                 self.trace.mix(self.now);
                 match &told {
-                    Told::Expired => self.cover.add(Cover::ZkExpired),
+                    Told::Expired => self.expired_zk(slot),
                     Told::Reattached => self.cover.add(Cover::ZkReattached),
                     Told::Result { result: Err(Lost::Failure(it)), .. }
                         if it.code == Code::ConnectionLoss =>
