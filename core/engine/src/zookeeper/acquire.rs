@@ -172,6 +172,8 @@ impl Machine {
         let Some(place) = self.places.get_mut(&hold) else { return };
         let names = match place.take(&Part::List) {
             Some(Ok(ZkReply::Children { names, .. })) => names,
+            // The lock's own node is gone, so whatever was below it is.
+            Some(Err(ZkError::NoNode)) if place.node.is_some() => return self.node_gone(hold),
             Some(Err(error)) => return self.acquire_failed(hold, &error),
             _ => return self.acquire_failed(hold, &ZkError::ConnectionLoss),
         };

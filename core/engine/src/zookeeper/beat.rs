@@ -43,6 +43,11 @@ impl Machine {
             }
             let other = match (&place.step, &place.before) {
                 (Step::Queued, Some(before)) => before.path.clone(),
+                // A list that failed.
+                (Step::List, _) if !place.held && place.pending == 0 && place.node.is_some() => {
+                    self.list_place(hold);
+                    continue;
+                }
                 _ if place.held => place.parent.clone(),
                 _ => continue,
             };
