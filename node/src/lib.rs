@@ -5,8 +5,8 @@
 //!
 //! A call has a number, which the TypeScript layer gives it. It either ends at once, and then its
 //! outcome is returned, or later, and then the outcome goes through the environment's `Inbox`: from
-//! whichever thread drives the connection. That is the event loop itself where it can be ([`host`]),
-//! and otherwise the client's own thread, which wakes the event loop.
+//! whichever thread drives the connection. That is the event loop itself where it can be (the module
+//! `host`), and otherwise the client's own thread, which wakes the event loop.
 
 mod client;
 mod environment;
