@@ -33,3 +33,13 @@ our_files() {
     # The folder may belong to somebody else, as in a container; git would refuse it.
     git -c safe.directory="$root" ls-files -z -co --exclude-standard -- "$@"
 }
+
+# Whether there are ZooKeeper's jars, of Debian's package or elsewhere.
+has_zookeeper() { [ -n "${ZOOKEEPER_CLASSPATH:-}" ] || [ -e /usr/share/java/zookeeper.jar ]; }
+
+# The Java that runs ZooKeeper, and its jars, or the word what to install.
+java=${JAVA_HOME:+$JAVA_HOME/bin/}java
+needs_zookeeper() {
+    has "$java" || die "Java is missing: on Debian, apt-get install default-jre-headless"
+    has_zookeeper || die "ZooKeeper is missing: on Debian, apt-get install zookeeper, or give ZOOKEEPER_CLASSPATH=jars"
+}

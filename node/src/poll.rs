@@ -89,16 +89,12 @@ pub(crate) fn start(
         ((*poll).uv.unref)(handle);
         let cleanup = &raw mut (*poll).cleanup;
         let hooked = sys::napi_add_async_cleanup_hook(env.raw(), Some(end), poll.cast(), cleanup);
-        if hooked != sys::Status::napi_ok
-            || ((*poll).uv.poll_start)(handle, READABLE, readable) != 0
-        {
-            if hooked != sys::Status::napi_ok {
-                ((*poll).uv.close)(handle, Some(closed));
-            }
+        if hooked != sys::Status::napi_ok {
+            ((*poll).uv.close)(handle, Some(closed));
             return false;
         }
+        ((*poll).uv.poll_start)(handle, READABLE, readable) == 0
     }
-    true
 }
 
 impl Uv {

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::ffi::{c_char, c_void};
 use std::time::Duration;
 
-use fencelock_support::{Lock, Owner, OwnerId, Patience};
+use fencelock_support::{EntryKey, Lock, Owner, OwnerId, Patience};
 
 use crate::boundary::{Failure, call, give, invalid, want};
 use crate::callback::{fencelock_callback, start};
@@ -132,6 +132,11 @@ impl Request {
             lock = lock.max_hold(ceiling);
         }
         Cow::Owned(lock)
+    }
+
+    /// Whose entries are meant.
+    pub(crate) fn key(&self) -> Result<EntryKey, Failure> {
+        Ok(EntryKey::try_from(&self.owner)?)
     }
 
     /// The token that cancels the wait, if one was given.

@@ -2,8 +2,6 @@
 
 use std::ffi::c_void;
 
-use fencelock_support::EntryKey;
-
 use crate::acquire::{Request, fencelock_acquire_options};
 use crate::boundary::{call, give, want};
 use crate::callback::{fencelock_callback, start};
@@ -29,7 +27,7 @@ pub unsafe extern "C" fn fencelock_lock_enter(
     call!(error, {
         let lock = fencelock_lock::get(lock)?;
         let request = Request::read(options)?;
-        let key = EntryKey::try_from(&request.owner)?;
+        let key = request.key()?;
         let entered = match lock.entries.again(key) {
             Some(token) => token,
             None => {
@@ -61,7 +59,7 @@ pub unsafe extern "C" fn fencelock_lock_enter_async(
         request.refuse_cancel()?;
         start(now, callback, user_data, operation, |done| {
             let entered = move |token: Result<_, _>| done(token.map(Outcome::Number));
-            let key = EntryKey::try_from(&request.owner)?;
+            let key = request.key()?;
             Ok(lock.entries.enter_async(&request.on(&lock.lock), key, request.patience, entered))
         })?;
     })
@@ -81,7 +79,7 @@ pub unsafe extern "C" fn fencelock_lock_leave(
     call!(error, {
         let lock = fencelock_lock::get(lock)?;
         let request = Request::read(options)?;
-        lock.entries.leave(EntryKey::try_from(&request.owner)?)?;
+        lock.entries.leave(request.key()?)?;
     })
 }
 
@@ -100,7 +98,7 @@ pub unsafe extern "C" fn fencelock_lock_leave_async(
         let request = Request::read(options)?;
         start(now, callback, user_data, std::ptr::null_mut(), |done| {
             let left = move |left: Result<(), _>| done(left.map(|()| Outcome::Nothing));
-            lock.entries.leave_async(EntryKey::try_from(&request.owner)?, left)?;
+            lock.entries.leave_async(request.key()?, left)?;
             Ok(None)
         })?;
     })
@@ -116,7 +114,7 @@ pub unsafe extern "C" fn fencelock_lock_depth(
     call!({
         let lock = fencelock_lock::get(lock)?;
         let request = Request::read(options)?;
-        give(depth, "depth", lock.entries.depth(EntryKey::try_from(&request.owner)?))?;
+        give(depth, "depth", lock.entries.depth(request.key()?))?;
     })
 }
 
@@ -134,7 +132,7 @@ pub unsafe extern "C" fn fencelock_lock_entered(
         want(hold, "hold")?;
         let lock = fencelock_lock::get(lock)?;
         let request = Request::read(options)?;
-        let entered = lock.entries.hold(EntryKey::try_from(&request.owner)?)?;
+        let entered = lock.entries.hold(request.key()?)?;
         give(hold, "hold", fencelock_hold::make(HoldObject::new(entered))?)?;
     })
 }

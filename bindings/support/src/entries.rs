@@ -1,8 +1,5 @@
 //! A lock that is entered and left like a mutex, without a guard in between.
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use parking_lot::Mutex;
 
 use crate::hold::Hold;
@@ -193,16 +190,7 @@ impl EntryKey {
 
     /// The calling thread.
     pub fn thread() -> EntryKey {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        thread_local! {
-            static NUMBER: Cell<u64> = const { Cell::new(0) };
-        }
-        NUMBER.with(|number| {
-            if number.get() == 0 {
-                number.set(NEXT.fetch_add(1, Ordering::Relaxed));
-            }
-            EntryKey(THREAD | number.get())
-        })
+        EntryKey(THREAD | fencelock::blocking::thread_number())
     }
 }
 

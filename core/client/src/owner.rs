@@ -46,11 +46,13 @@ fn local(number: u64) -> u64 {
 pub(crate) fn ambient() -> u64 {
     match tokio::task::try_id() {
         Some(id) => TASK | number(id),
-        None => thread(),
+        None => thread_number(),
     }
 }
 
-fn thread() -> u64 {
+/// A number of the calling thread's own, which no other thread of this process ever has: for hosts
+/// that keep a thread's holds by themselves. It is above zero and has less than 62 bits.
+pub fn thread_number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local! {
         static NUMBER: Cell<u64> = const { Cell::new(0) };

@@ -37,14 +37,12 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some("exhaust") {
-        return fencelock_sim::exhaust::command(std::env::args().skip(2));
-    }
-    if std::env::args().nth(1).as_deref() == Some("table") {
-        return guarantees(&std::env::args().skip(2).collect::<Vec<_>>());
-    }
-    if std::env::args().nth(1).as_deref() == Some("scene") {
-        return scene(&std::env::args().skip(2).collect::<Vec<_>>());
+    let words = || std::env::args().skip(2);
+    match std::env::args().nth(1).as_deref() {
+        Some("exhaust") => return fencelock_sim::exhaust::command(words()),
+        Some("table") => return guarantees(&words().collect::<Vec<_>>()),
+        Some("scene") => return scene(&words().collect::<Vec<_>>()),
+        _ => {}
     }
     let args = match parse(std::env::args().skip(1)) {
         Ok(args) => args,

@@ -29,15 +29,20 @@ pub(crate) enum Stream {
     Unix(UnixStream),
 }
 
-#[cfg(unix)]
 impl Stream {
-    pub(crate) fn descriptor(&self) -> std::os::fd::RawFd {
-        use std::os::fd::AsRawFd as _;
-        match self {
-            Stream::Tcp(stream) => stream.as_raw_fd(),
-            Stream::Tls(stream) => stream.get_ref().0.as_raw_fd(),
-            Stream::Unix(stream) => stream.as_raw_fd(),
+    /// Its descriptor, where sockets have one.
+    pub(crate) fn descriptor(&self) -> Option<i32> {
+        #[cfg(unix)]
+        {
+            use std::os::fd::AsRawFd as _;
+            Some(match self {
+                Stream::Tcp(stream) => stream.as_raw_fd(),
+                Stream::Tls(stream) => stream.get_ref().0.as_raw_fd(),
+                Stream::Unix(stream) => stream.as_raw_fd(),
+            })
         }
+        #[cfg(not(unix))]
+        None
     }
 }
 

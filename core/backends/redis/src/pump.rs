@@ -44,6 +44,7 @@ pub(crate) struct Pump {
     incoming: Incoming,
     /// The connection of the subscription, when it is not the same.
     inbox: Option<(Stream, Incoming)>,
+    sockets: Vec<i32>,
     chunk: Box<[u8]>,
     events: Vec<Event>,
     /// What the socket did not take at once, and how much of it is written.
@@ -80,6 +81,12 @@ impl Pump {
         inbox: Option<Conversation>,
     ) -> Pump {
         let (stream, incoming, early) = main.into_parts();
+        let inbox = inbox.map(|talk| {
+            let (stream, incoming, _) = talk.into_parts();
+            (stream, incoming)
+        });
+        let streams = std::iter::once(&stream).chain(inbox.as_ref().map(|(stream, _)| stream));
+        let sockets = streams.filter_map(Stream::descriptor).collect();
         let (reader, link) = split(stream);
         let mut pump = Pump {
             shared,
@@ -87,10 +94,8 @@ impl Pump {
             reader,
             link: Arc::new(link),
             incoming,
-            inbox: inbox.map(|talk| {
-                let (stream, incoming, _) = talk.into_parts();
-                (stream, incoming)
-            }),
+            inbox,
+            sockets,
             chunk: vec![0; READ].into_boxed_slice(),
             events: Vec::new(),
             writing: None,
@@ -109,19 +114,7 @@ impl Pump {
 
     /// The descriptors on which answers and pushes come.
     pub(crate) fn sockets(&self) -> Vec<i32> {
-        #[cfg(unix)]
-        {
-            use std::os::fd::AsRawFd as _;
-            let main = match &self.reader {
-                Reader::Tcp(half) => half.as_ref().as_raw_fd(),
-                Reader::Unix(half) => half.as_ref().as_raw_fd(),
-                Reader::Tls(stream) => stream.get_ref().0.as_raw_fd(),
-            };
-            let inbox = self.inbox.as_ref().map(|(stream, _)| stream.descriptor());
-            std::iter::once(main).chain(inbox).collect()
-        }
-        #[cfg(not(unix))]
-        Vec::new()
+        self.sockets.clone()
     }
 
     /// Runs until the connection ends; gives the reason.

@@ -41,5 +41,7 @@ pub use guard::Guard;
 pub use host_loop::{HostLoop, Hosted};
 pub use lock::Lock;
 
+pub use crate::owner::thread_number;
+
 pub(crate) use driver::Driver;
 pub(crate) use park::Interrupt;

@@ -265,6 +265,9 @@ impl<C: Clone> Engine<C> {
         let patience = self.options.claim * 2;
         let Some(seat) = self.seats.get_mut(key) else { return };
         seat.tries = 0;
+        // Counted to the release's sending: a reply that was long under way says nothing of later.
+        let until = if planted!(PatienceFromReply) { now } else { sent };
+        let exposed = seat.is_exposed(store, until, patience);
         let Some(parting) = &mut seat.parting else { return };
         let outcome = match released {
             Released::Done | Released::Left => Outcome::Released,
@@ -278,9 +281,6 @@ impl<C: Clone> Engine<C> {
         };
         // A copy of the acquire may still be under way: release again once it cannot lock any
         // more. A store's clock that stepped back is waited out for twice the claim at most.
-        // Counted to the release's sending: a reply that was long under way says nothing of later.
-        let until = if planted!(PatienceFromReply) { now } else { sent };
-        let exposed = seat.exposed_until > store && until.since(seat.exposed_at) < patience;
         if !exposed {
             return self.finish(key, outcome);
         }
@@ -295,6 +295,7 @@ impl<C: Clone> Engine<C> {
     fn release_failed(&mut self, now: Time, key: Key, failure: Failure) {
         let (store, patience) = (self.link.clock.estimate(now), self.options.claim * 2);
         let Some(seat) = self.seats.get_mut(key) else { return };
+        let exposed = seat.is_exposed(store, now, patience);
         let Some(parting) = &mut seat.parting else { return };
         match failure {
             Failure::Unknown => {}
@@ -312,8 +313,6 @@ impl<C: Clone> Engine<C> {
                         let error = Error::new(super::kind_of(kind), refusal.message);
                         let outcome = Outcome::Failed(error);
                         // But it may let a copy of the acquire in, later.
-                        let exposed =
-                            seat.exposed_until > store && now.since(seat.exposed_at) < patience;
                         if !exposed || planted!(RefusedReleaseForgotten) {
                             return self.finish(key, outcome);
                         }

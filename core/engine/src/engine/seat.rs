@@ -197,4 +197,10 @@ impl<C> Seat<C> {
         self.exposed_until = self.exposed_until.max(not_after);
         self.exposed_at = now;
     }
+
+    /// Whether that is so still, at the store's time `store`. Its clock may have stepped back: that
+    /// is waited out no longer than `patience`, which ends at `until`.
+    pub fn is_exposed(&self, store: u64, until: Time, patience: Duration) -> bool {
+        self.exposed_until > store && until.since(self.exposed_at) < patience
+    }
 }

@@ -66,15 +66,14 @@ impl Machine {
     /// waits for more of the session ask again at once, and for ever.
     fn node_of(&self, hold: HoldId) -> Option<String> {
         let place = self.places.get(&hold)?;
-        let token = place.shared.filter(|_| place.node.is_none());
-        let keeper = match token {
-            Some(token) => self.places.values().find(|keeper| {
-                keeper.parent == place.parent
-                    && keeper.node.as_ref().is_some_and(|node| node.token == token)
-            })?,
-            None => place,
+        let node = match (&place.node, place.shared) {
+            (None, Some(token)) => {
+                let keeper = self.keeper(token, &place.parent)?;
+                self.places.get(&keeper)?.node.as_ref()
+            }
+            (node, _) => node.as_ref(),
         };
-        keeper.node.as_ref().map(|node| node.path.clone())
+        node.map(|node| node.path.clone())
     }
 
     pub(super) fn beat_heard(

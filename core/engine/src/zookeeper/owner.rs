@@ -94,18 +94,14 @@ impl Machine {
         };
         let undone = (lost || place.undone) && !planted!(ZkCoHoldLossForgotten);
         if let Some(token) = place.shared {
-            let keeps =
-                |place: &&mut Place| place.node.as_ref().is_some_and(|it| it.token == token);
-            if let Some(keeper) = self.places.values_mut().find(keeps) {
+            let keeper = self.keeper(token, &place.parent);
+            if let Some(keeper) = keeper.and_then(|keeper| self.places.get_mut(&keeper)) {
                 keeper.undone |= undone;
             }
         } else {
             let Some(node) = place.node.clone() else { return false };
-            let parent = &place.parent;
-            let heir = self.places.iter().find(|(other, heir)| {
-                **other != hold && heir.shared == Some(node.token) && heir.parent == *parent
-            });
-            let Some((&heir, _)) = heir else { return false };
+            let heirs = self.sharers(node.token, &place.parent);
+            let Some(&heir) = heirs.first() else { return false };
             if let Some(heir) = self.places.get_mut(&heir) {
                 heir.shared = None;
                 heir.node = Some(node);
@@ -123,7 +119,15 @@ impl Machine {
         true
     }
 
-    /// What shares a node that is gone is gone as well.
+    /// The hold that has the node of a token.
+    pub(super) fn keeper(&self, token: u64, parent: &str) -> Option<HoldId> {
+        let keeps = |place: &Place| {
+            place.parent == parent && place.node.as_ref().is_some_and(|it| it.token == token)
+        };
+        self.places.iter().find(|(_, place)| keeps(place)).map(|(hold, _)| *hold)
+    }
+
+    /// The holds that share it.
     pub(super) fn sharers(&self, token: u64, parent: &str) -> Vec<HoldId> {
         self.places
             .iter()

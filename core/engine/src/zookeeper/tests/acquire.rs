@@ -190,9 +190,7 @@ fn p04_a_lost_create_is_found_again_by_its_id() {
     let request = talk.acquire(1, true);
     talk.answer([lost(), lost(), lost()]);
     assert_eq!(talk.reply(request), Err(Failure::Unknown));
-    talk.hear(Input::Disconnected { reason: String::new() });
-    talk.hear(Input::Reattached);
-    talk.answer_sync(done());
+    talk.reattach();
     talk.calls.clear();
     let request = talk.acquire(1, true);
     // Through the leader first, or the node might not be there yet.
@@ -212,9 +210,7 @@ fn p04_an_orphan_that_turns_up_late_is_deleted() {
     let mut talk = Talk::new();
     talk.acquire(1, true);
     talk.answer([lost(), lost(), lost()]);
-    talk.hear(Input::Disconnected { reason: String::new() });
-    talk.hear(Input::Reattached);
-    talk.answer_sync(done());
+    talk.reattach();
     talk.calls.clear();
     talk.events();
     let request = talk.acquire(1, true);

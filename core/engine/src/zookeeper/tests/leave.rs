@@ -99,9 +99,7 @@ fn p04_the_release_of_an_unanswered_acquire_finds_the_node() {
     let mut talk = Talk::new();
     talk.acquire(1, true);
     talk.answer([lost(), lost(), lost()]);
-    talk.hear(Input::Disconnected { reason: String::new() });
-    talk.hear(Input::Reattached);
-    talk.answer_sync(done());
+    talk.reattach();
     talk.calls.clear();
     talk.events();
     let request = talk.release(1, false, false);

@@ -107,6 +107,13 @@ impl Talk {
         self.hear(input);
     }
 
+    /// The connection goes and comes back, with a round trip through the leader.
+    fn reattach(&mut self) {
+        self.hear(Input::Disconnected { reason: String::new() });
+        self.hear(Input::Reattached);
+        self.answer_sync(done());
+    }
+
     fn drain(&mut self) {
         while let Some(output) = self.machine.poll_output() {
             match output {

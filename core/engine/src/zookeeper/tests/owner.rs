@@ -63,9 +63,7 @@ fn p01_a_node_whose_deletion_is_unclear_is_not_joined() {
     let request = talk.release(1, true, false);
     talk.answer([lost()]);
     assert_eq!(talk.reply(request), Err(Failure::Unknown));
-    talk.hear(Input::Disconnected { reason: String::new() });
-    talk.hear(Input::Reattached);
-    talk.answer_sync(done());
+    talk.reattach();
     talk.calls.clear();
     talk.events();
     let second = talk.ask(owned(hold(2), None));

@@ -149,9 +149,7 @@ fn p10_a_beat_counts_who_else_is_there() {
 #[test]
 fn p09_a_waiter_looks_again_after_a_reconnect_and_at_its_heartbeat() {
     let mut talk = Talk::waiting(2, 5);
-    talk.hear(Input::Disconnected { reason: String::new() });
-    talk.hear(Input::Reattached);
-    talk.answer_sync(done());
+    talk.reattach();
     assert!(matches!(talk.ops()[..], [ZkOp::Children { .. }, ZkOp::GetData { .. }]));
     talk.answer([children(&[&node(1, 4), &node(2, 5)]), data("")]);
     talk.answer([data("")]);
@@ -163,14 +161,12 @@ fn p09_a_waiter_looks_again_after_a_reconnect_and_at_its_heartbeat() {
     assert_eq!(talk.pushes(), [Push::Changed { lock: name(), hold: hold(2) }]);
 }
 
-/// Counter-example 98: an operator broke the lock and the empty container was reaped, while the
+/// Counter-example 100: an operator broke the lock and the empty container was reaped, while the
 /// connection was away.
 #[test]
 fn p09_a_waiter_whose_lock_is_gone_altogether_queues_again() {
     let mut talk = Talk::waiting(2, 5);
-    talk.hear(Input::Disconnected { reason: String::new() });
-    talk.hear(Input::Reattached);
-    talk.answer_sync(done());
+    talk.reattach();
     talk.events();
     talk.answer([Err(ZkError::NoNode), Err(ZkError::NoNode)]);
     assert_eq!(talk.pushes(), [Push::Changed { lock: name(), hold: hold(2) }]);
@@ -178,13 +174,11 @@ fn p09_a_waiter_whose_lock_is_gone_altogether_queues_again() {
     assert_eq!(talk.state(request).standing, Standing::Gone);
 }
 
-/// Counter-example 98, for any other reason: the next heartbeat looks again.
+/// Counter-example 100, for any other reason: the next heartbeat looks again.
 #[test]
 fn p09_a_list_that_failed_is_made_again_at_the_heartbeat() {
     let mut talk = Talk::waiting(2, 5);
-    talk.hear(Input::Disconnected { reason: String::new() });
-    talk.hear(Input::Reattached);
-    talk.answer_sync(done());
+    talk.reattach();
     talk.answer([Err(ZkError::Throttled), Err(ZkError::Throttled)]);
     assert!(talk.calls.is_empty());
     talk.beat(2);

@@ -61,9 +61,7 @@ fn p04_a_lost_create_is_found_again() {
     let request = talk.acquire(1, false);
     talk.answer([lost()]);
     assert_eq!(talk.reply(request), Err(Failure::Unknown));
-    talk.hear(Input::Disconnected { reason: String::new() });
-    talk.hear(Input::Reattached);
-    talk.answer_sync(done());
+    talk.reattach();
     talk.calls.clear();
     let request = talk.acquire(1, false);
     talk.answer([Err(ZkError::NodeExists)]);
