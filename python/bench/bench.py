@@ -2,7 +2,8 @@
 
 `scripts/python bench`. Every case runs its sides in turn, so long each, every second round
 backwards; shown is the median of each side, and of the ratio of ours to it within a round.
-A Redis server of its own is started; ZooKeeper takes part when FENCELOCK_TEST_ZK names one.
+A Redis server of its own is started; ZooKeeper takes part when FENCELOCK_TEST_ZK names one, as
+`scripts/python bench` sees to where a server is installed.
 """
 
 from __future__ import annotations

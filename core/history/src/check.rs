@@ -46,7 +46,7 @@ pub fn all(records: &[Record]) -> Result<Found, Broken> {
         grants: story.holds.len(),
         lost: story.holds.iter().filter(|hold| hold.lost.is_some()).count(),
         killed: story.holds.iter().filter(|hold| hold.end == End::Killed).count(),
-        abandoned: story.holds.iter().filter(|hold| hold.abandoned == "Yes").count(),
+        abandoned: story.holds.iter().filter(|hold| hold.abandoned == "yes").count(),
         refused_writes: sorted
             .iter()
             .filter(|it| it.is("wrote") && it.get("accepted") == Some("Ok(false)"))
@@ -59,6 +59,7 @@ pub fn all(records: &[Record]) -> Result<Found, Broken> {
         judge::abandoned(&story, holds, &mut broken);
     }
     judge::told(&story, &mut found, &mut broken);
+    judge::taken_away(&story, &mut broken);
     judge::releases(&story, &mut broken);
     judge::writes(&story, &sorted, &mut broken);
     if broken.is_empty() { Ok(found) } else { Err(Broken(broken)) }

@@ -2,15 +2,16 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use fencelock_history::Record;
 use fencelock_testkit::{children, eventually};
 
+use crate::clock;
 use crate::history::{History, LIMIT};
+use crate::role::Role;
 
 /// A client in a process of its own, which does what it is told, line by line. Killed on drop, and
 /// by the kernel when the test process ends.
@@ -26,54 +27,52 @@ pub struct Actor {
 impl Actor {
     /// Starts one. What it says goes into `history`, under `name`.
     pub fn start(history: &History, name: &str) -> Actor {
-        let nothing: [(&str, &str); 0] = [];
-        Actor::start_with(history, name, nothing)
-    }
-
-    /// Starts one with more in its environment.
-    ///
-    /// # Panics
-    /// When it cannot be started: build it with `cargo build -p fencelock-nemesis`.
-    pub fn start_with(
-        history: &History,
-        name: &str,
-        environment: impl IntoIterator<Item = (impl AsRef<OsStr>, impl AsRef<OsStr>)>,
-    ) -> Actor {
-        let mut command = Command::new(program());
-        command.envs(environment);
-        Actor::launch(history, name, command)
+        Actor::start_behind(history, name, &[])
     }
 
     /// Starts one by the words of `prefix`, such as `ip netns exec NAME`, which put it elsewhere.
-    ///
-    /// # Panics
-    /// When it cannot be started: build it with `cargo build -p fencelock-nemesis`.
     pub fn start_behind(history: &History, name: &str, prefix: &[String]) -> Actor {
-        let Some((first, rest)) = prefix.split_first() else { return Actor::start(history, name) };
-        let mut command = Command::new(first);
-        command.args(rest).arg(program());
-        Actor::launch(history, name, command)
+        let nothing: [(&str, &str); 0] = [];
+        Actor::launch(history, name, &Role::own(), prefix, nothing)
     }
 
-    fn launch(history: &History, name: &str, mut command: Command) -> Actor {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    /// Starts one that runs `role`, with more in its environment.
+    pub fn start_as(
+        history: &History,
+        name: &str,
+        role: &Role,
+        environment: impl IntoIterator<Item = (impl AsRef<OsStr>, impl AsRef<OsStr>)>,
+    ) -> Actor {
+        Actor::launch(history, name, role, &[], environment)
+    }
+
+    fn launch(
+        history: &History,
+        name: &str,
+        role: &Role,
+        prefix: &[String],
+        environment: impl IntoIterator<Item = (impl AsRef<OsStr>, impl AsRef<OsStr>)>,
+    ) -> Actor {
+        let mut command = role.command(prefix);
+        command.envs(environment).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = match children::spawn(command) {
             Ok(child) => child,
-            Err(error) => panic!(
+            Err(error) if role.own => panic!(
                 "{} cannot be started ({error}): build it with `cargo build -p fencelock-nemesis`",
-                program().display()
+                role.program()
             ),
+            Err(error) => panic!("{} cannot be started: {error}", role.program()),
         };
         let name: Arc<str> = name.into();
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             panic!("{name} has no pipes");
         };
         let reader = thread::spawn({
-            let (history, name) = (history.clone(), name.clone());
+            let (history, name, own) = (history.clone(), name.clone(), role.own);
             move || {
                 for line in BufReader::new(output).lines().map_while(Result::ok) {
                     if let Some(record) = Record::from_words(&name, &line) {
-                        history.push(record);
+                        history.push(if own { record } else { clock::by_boot(record) });
                     }
                 }
             }
@@ -194,12 +193,4 @@ impl Drop for Actor {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// The program, which cargo puts beside ours, or above the folder of the tests.
-fn program() -> PathBuf {
-    let own = std::env::current_exe().unwrap_or_default();
-    let folders = own.ancestors().skip(1).take(2);
-    let found = folders.map(|folder| folder.join("nemesis-actor")).find(|path| path.exists());
-    found.unwrap_or_else(|| "nemesis-actor".into())
 }

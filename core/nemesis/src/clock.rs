@@ -1,5 +1,6 @@
 //! The clocks that a history is stamped with.
 
+use fencelock_history::Record;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Nanoseconds of the machine's boot clock, which all of its processes share.
@@ -10,6 +11,21 @@ pub fn boot() -> u64 {
 /// Nanoseconds since 1970 by the wall clock.
 pub fn wall() -> u64 {
     read(ClockId::Realtime)
+}
+
+/// A record whose times are of the monotonic clock, which not every language can go beyond: it stands
+/// still while the machine is suspended.
+pub(crate) fn by_boot(mut record: Record) -> Record {
+    let ahead = boot().saturating_sub(read(ClockId::Monotonic));
+    record.at += ahead;
+    for (key, value) in &mut record.fields {
+        if key == "until"
+            && let Ok(until) = value.parse::<u64>()
+        {
+            *value = (until + ahead).to_string();
+        }
+    }
+    record
 }
 
 fn read(clock: ClockId) -> u64 {

@@ -9,6 +9,7 @@ mod clock;
 mod dice;
 mod history;
 mod ledger;
+mod role;
 pub mod run;
 mod shim;
 
@@ -18,4 +19,5 @@ pub use dice::Dice;
 pub use fencelock_history::{Record, check};
 pub use history::{History, LIMIT};
 pub use ledger::Ledger;
+pub use role::Role;
 pub use shim::{Shim, WrongClock};

@@ -7,8 +7,7 @@ use fencelock_nemesis::run::{Kind, Plan, run};
 use fencelock_testkit::skip_servers;
 
 fn dose(kind: Kind) {
-    let plan = Plan { seed: 1, span: Duration::from_secs(20), kind, only: None };
-    let outcome = run(plan).unwrap();
+    let outcome = run(Plan::new(1, Duration::from_secs(20), kind)).unwrap();
     assert!(
         outcome.broken.is_empty(),
         "{:#?}\nthe history is in {:?}",

@@ -49,6 +49,8 @@ pub(crate) struct Hold {
     pub end: End,
     /// When, how far trusted, and whether it was valid when its release was asked for.
     pub releasing: Option<(u64, bool)>,
+    /// When its release was answered with an error.
+    pub answered: Option<u64>,
     pub lost: Option<(u64, String)>,
 }
 
@@ -101,6 +103,8 @@ pub(crate) struct Story {
     /// When nothing ran.
     pub stalled: Vec<Span>,
     pub killed: BTreeMap<String, u64>,
+    /// Locks that an operator broke, and when.
+    pub operated: Vec<(String, u64)>,
     /// Clients that were closed.
     pub closed: Vec<(Arc<str>, String)>,
     /// Whether anything was done at all.
@@ -197,6 +201,10 @@ impl Story {
                 self.back.get_or_insert(to);
                 return;
             }
+            "broke" => {
+                self.operated.push((record.tag.clone(), to));
+                return;
+            }
             "killed" => {
                 self.killed.insert(record.tag.clone(), to);
                 return;
@@ -227,11 +235,12 @@ impl Hold {
             first: true,
             granted: record.at,
             token: record.number("token"),
-            abandoned: record.get("abandoned").unwrap_or_default().to_owned(),
+            abandoned: word(record, "abandoned"),
             until: record.number("until"),
             ended: u64::MAX,
             end: End::Open,
             releasing: None,
+            answered: None,
             lost: None,
         }
     }
@@ -251,11 +260,12 @@ impl Hold {
             }
             "released" => self.end = End::Released,
             "unreleased" => {
+                self.answered = Some(record.at);
                 self.end = End::Unreleased(record.get("kind").unwrap_or_default().to_owned());
             }
             "lost" => {
                 self.ended = self.ended.min(record.at);
-                self.lost = Some((record.at, record.get("reason").unwrap_or_default().to_owned()));
+                self.lost = Some((record.at, word(record, "reason")));
                 if self.end == End::Open {
                     self.end = End::Lost;
                 }
@@ -263,4 +273,9 @@ impl Hold {
             _ => {}
         }
     }
+}
+
+/// A word that each language writes as it writes its own: in small letters.
+fn word(record: &Record, key: &str) -> String {
+    record.get(key).unwrap_or_default().to_ascii_lowercase()
 }

@@ -22,7 +22,7 @@ pub(crate) fn exclusion(
             if next.until <= next.granted {
                 continue;
             }
-            if beyond(story, hold, next) {
+            if beyond(story, hold, next, next.granted) {
                 found.excused += 1;
             } else {
                 broken.push(format!(
@@ -44,10 +44,10 @@ pub(crate) fn exclusion(
     }
 }
 
-/// Whether the store broke what exclusion rests on between two grants.
-fn beyond(story: &Story, earlier: &Hold, later: &Hold) -> bool {
+/// Whether the store broke what exclusion rests on, from the first of two grants to `until`.
+fn beyond(story: &Story, earlier: &Hold, later: &Hold, until: u64) -> bool {
     let since = earlier.since.min(later.since);
-    let touches = |it: &&Span| it.to >= since && it.from <= later.granted;
+    let touches = |it: &&Span| it.to >= since && it.from <= until;
     story.forgot.iter().chain(&story.forward).any(|it| touches(&it))
 }
 
@@ -72,7 +72,8 @@ pub(crate) fn tokens(story: &Story, holds: &[&Hold], found: &mut Found, broken: 
             // The double fault: the counter is lost, and the clock is behind.
             let double = between && story.back.is_some_and(|back| back <= later.granted);
             // One who still trusts an older grant enters it again, after exclusion was lost.
-            let overtaken = overtaken || !later.first && beyond(story, earlier, later);
+            let overtaken =
+                overtaken || !later.first && beyond(story, earlier, later, later.granted);
             let rises = later.token > earlier.token
                 || (later.token == earlier.token && later.shares(earlier));
             found.doubled += usize::from(!rises && !overtaken && double);
@@ -101,18 +102,18 @@ pub(crate) fn abandoned(story: &Story, holds: &[&Hold], broken: &mut Vec<String>
         if earlier.owner.is_some()
             || later.owner.is_some()
             || earlier.shares(later)
-            || beyond(story, earlier, later)
+            || beyond(story, earlier, later, later.granted)
             || later.until <= later.granted
         {
             continue;
         }
         let said = later.abandoned.as_str();
-        let lost = earlier.lost.as_ref().is_some_and(|it| it.1 != "Closed" && it.1 != "Broken");
+        let lost = earlier.lost.as_ref().is_some_and(|it| it.1 != "closed" && it.1 != "broken");
         let wrong = match earlier.end {
-            End::Killed => said == "No",
-            End::Lost | End::Unreleased(_) if lost => said == "No",
+            End::Killed => said == "no",
+            End::Lost | End::Unreleased(_) if lost => said == "no",
             // What was granted in between and heard by nobody may have been lost.
-            End::Released => said != "No" && !story.faults,
+            End::Released => said != "no" && !story.faults,
             _ => false,
         };
         if wrong {
@@ -169,6 +170,28 @@ pub(crate) fn told(story: &Story, found: &mut Found, broken: &mut Vec<String>) {
             ));
         }
         found.latest_word = found.latest_word.max(late / 1000);
+    }
+}
+
+/// Promise 3: only its holder ends a hold. One that its store no longer knew while it was trusted, or
+/// that was broken, was taken away by somebody, and an operator's doing would be in the history.
+pub(crate) fn taken_away(story: &Story, broken: &mut Vec<String>) {
+    for hold in &story.holds {
+        let (at, reason) = match (&hold.lost, &hold.end, hold.answered) {
+            (Some((at, reason)), ..) => (*at, reason.as_str()),
+            // It learned of it by its release.
+            (None, End::Unreleased(kind), Some(at)) if kind == "lost" => (at, "gone"),
+            _ => continue,
+        };
+        let early = at < hold.until && reason == "gone" && !beyond(story, hold, hold, at);
+        let operator = story.operated.iter().any(|(lock, when)| *lock == hold.lock && *when <= at);
+        if (early || reason == "broken") && !operator {
+            broken.push(format!(
+                "taken away: {} trusted its hold {} of {} until {}, and hears at {at} that it is \
+                 {reason}",
+                hold.who, hold.tag, hold.lock, hold.until
+            ));
+        }
     }
 }
 

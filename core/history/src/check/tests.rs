@@ -185,3 +185,21 @@ fn a_nested_hold_rests_on_the_grant_before_the_fault() {
     let broken = judged(&sound).unwrap_err();
     assert!(broken.starts_with("exclusion"), "{broken}");
 }
+
+#[test]
+fn a_hold_that_somebody_took_away_is_found() {
+    let broke = "
+        a 50 lost t reason=Broken
+        a 60 release-asked t until=100 valid=false
+        a 61 unreleased t kind=lost";
+    finds("taken away", &format!("{FIRST}{broke}"));
+    // An operator did it.
+    judged(&format!("{FIRST}{broke}\n- 40 broke l")).unwrap();
+    let gone = "
+        a 50 release-asked t until=100 valid=true
+        a 61 unreleased t kind=lost";
+    finds("taken away", &format!("{FIRST}{gone}"));
+    // The store forgot it, or its lease was over before the answer came.
+    judged(&format!("{FIRST}{gone}\n- 40 forgetting store\n- 41 forgot store")).unwrap();
+    judged(&format!("{FIRST}{}", gone.replace("61", "161"))).unwrap();
+}

@@ -11,17 +11,22 @@ use fencelock_testkit::Proxy;
 use crate::actor::Actor;
 use crate::dice::Dice;
 use crate::history::History;
-use crate::run::store::{LOCKS, Store};
+use crate::ledger::Ledger;
+use crate::role::Role;
+use crate::run::store::Store;
 use crate::shim::WrongClock;
 
-/// How many actors there are at a time.
-pub(crate) const SIZE: usize = 5;
+/// The ledger's file in the run's folder.
+const LEDGER: &str = "ledger.db";
 /// How many locks each wants at a time.
 const HANDS: usize = 2;
+/// How often one is asked how far it trusts a hold that does not say so by itself.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// One actor and its way to the store.
 pub(crate) struct Member {
     pub actor: Actor,
+    role: Role,
     pub proxy: Option<Proxy>,
     pub clock: WrongClock,
     pub stopped: bool,
@@ -35,7 +40,7 @@ pub(crate) struct Member {
 enum Hand {
     Idle { until: Instant },
     Asked { tag: String, cancel: Option<Instant>, short: bool },
-    Held { tag: String, until: Instant },
+    Held { tag: String, lock: String, token: u64, until: Instant, look: Instant },
     Releasing { tag: String },
 }
 
@@ -44,38 +49,57 @@ pub(crate) struct Crew {
     pub members: Vec<Member>,
     history: History,
     folder: PathBuf,
+    /// The locks that they want.
+    locks: Vec<&'static str>,
+    /// By which those write who cannot write themselves.
+    ledger: Ledger,
     seen: usize,
     tags: u64,
     born: u64,
 }
 
 impl Crew {
-    pub fn start(history: &History, folder: &Path, store: &mut Store) -> io::Result<Crew> {
+    /// One actor for each of the cast.
+    pub fn start(
+        history: &History,
+        folder: &Path,
+        store: &mut Store,
+        cast: &[Role],
+        locks: &[&'static str],
+    ) -> io::Result<Crew> {
         let mut crew = Crew {
             members: Vec::new(),
             history: history.clone(),
             folder: folder.to_owned(),
+            locks: locks.to_vec(),
+            ledger: Ledger::open(&folder.join(LEDGER)).map_err(io::Error::other)?,
             seen: 0,
             tags: 0,
             born: 0,
         };
-        for _ in 0..SIZE {
+        for role in cast {
             let (proxy, url) = store.way()?;
-            let member = crew.born(store, proxy, url)?;
+            let member = crew.born(role.clone(), store, proxy, url)?;
             crew.members.push(member);
         }
         Ok(crew)
     }
 
-    fn born(&mut self, store: &Store, proxy: Option<Proxy>, url: String) -> io::Result<Member> {
+    fn born(
+        &mut self,
+        role: Role,
+        store: &Store,
+        proxy: Option<Proxy>,
+        url: String,
+    ) -> io::Result<Member> {
         self.born += 1;
-        let name = format!("p{}", self.born);
+        let name = format!("{}{}", role.name, self.born);
         let clock = WrongClock::new(&store.shim, &self.folder.join(format!("{name}-clock")))?;
-        let mut actor = Actor::start_with(&self.history, &name, clock.environment());
+        let mut actor = Actor::start_as(&self.history, &name, &role, clock.environment());
         actor.tell(&format!("open c {url}"));
         let idle = || Hand::Idle { until: Instant::now() };
         let hands = std::array::from_fn(|_| idle());
-        Ok(Member { actor, proxy, clock, stopped: false, url, client: None, hands })
+        Ok(Member { actor, role, proxy, clock, stopped: false, url, client: None, hands })
     }
 
     /// Kills one, and starts another in its place, on the same way.
@@ -83,7 +107,8 @@ impl Crew {
         let member = &mut self.members[index];
         member.actor.kill();
         let (proxy, url) = (member.proxy.take(), member.url.clone());
-        self.members[index] = self.born(store, proxy, url)?;
+        let role = member.role.clone();
+        self.members[index] = self.born(role, store, proxy, url)?;
         Ok(())
     }
 
@@ -94,13 +119,19 @@ impl Crew {
         for record in &news {
             if let Some(member) = self.members.iter_mut().find(|it| it.actor.name() == &*record.who)
             {
-                member.hears(record, dice, &self.folder);
+                member.hears(record, dice);
+                if record.is("granted") || record.is("lost") {
+                    // The lost one writes all the same, now and then.
+                    if dice.chance(if record.is("lost") { 50 } else { 60 }) {
+                        member.writes(record, &self.folder, &mut self.ledger, &self.history);
+                    }
+                }
             }
         }
         let now = Instant::now();
         for member in self.members.iter_mut().filter(|it| it.client.is_some()) {
             for index in 0..HANDS {
-                member.act(index, now, dice, more, &mut self.tags);
+                member.act(index, now, dice, more.then_some(&*self.locks), &mut self.tags);
             }
         }
         Ok(())
@@ -112,7 +143,7 @@ impl Crew {
         let holders: Vec<usize> =
             (0..self.members.len()).filter(|index| holds(&self.members[*index])).collect();
         if holders.is_empty() || dice.chance(30) {
-            return dice.below(SIZE as u64) as usize;
+            return dice.below(self.members.len() as u64) as usize;
         }
         let victim = dice.pick(&holders);
         if dice.chance(60) {
@@ -166,7 +197,28 @@ impl Crew {
 }
 
 impl Member {
-    fn hears(&mut self, record: &Record, dice: &mut Dice, folder: &Path) {
+    /// Writes to the ledger under the hold that a record tells of, if it is still there.
+    fn writes(&mut self, record: &Record, folder: &Path, ledger: &mut Ledger, history: &History) {
+        let tag = &record.tag;
+        let held = |it: &&Hand| matches!(it, Hand::Held { .. }) && it.tag() == Some(tag);
+        let Some(Hand::Held { lock, token, .. }) = self.hands.iter().find(held) else { return };
+        if self.role.own {
+            self.actor.tell(&format!("write {tag} {}", folder.join(LEDGER).display()));
+            return;
+        }
+        let accepted = ledger.write(lock, *token);
+        // Judged by whether the hold is still trusted after the write.
+        history.push(Record {
+            at: crate::boot(),
+            wall: crate::wall(),
+            who: self.actor.name().into(),
+            event: "wrote".to_owned(),
+            tag: tag.clone(),
+            fields: vec![("accepted".to_owned(), format!("{accepted:?}"))],
+        });
+    }
+
+    fn hears(&mut self, record: &Record, dice: &mut Dice) {
         if record.is("opened") {
             self.client = record.get("id").map(str::to_owned);
         }
@@ -181,10 +233,6 @@ impl Member {
         let pause = Duration::from_millis(dice.below(60));
         match (record.event.as_str(), &hand) {
             ("granted", _) => {
-                if dice.chance(60) {
-                    let ledger = folder.join("ledger.db");
-                    self.actor.tell(&format!("write {} {}", record.tag, ledger.display()));
-                }
                 // Now and then for longer than an explicit lease, or than one that is renewed.
                 let short = matches!(hand, Hand::Asked { short: true, .. });
                 let millis = match dice.below(100) {
@@ -194,29 +242,41 @@ impl Member {
                     _ => dice.below(60),
                 };
                 let until = now + Duration::from_millis(millis);
-                *hand = Hand::Held { tag: record.tag.clone(), until };
+                *hand = Hand::Held {
+                    tag: record.tag.clone(),
+                    lock: record.get("lock").unwrap_or_default().to_owned(),
+                    token: record.number("token"),
+                    until,
+                    look: now,
+                };
             }
             ("failed" | "cancelled" | "released" | "unreleased" | "dropped", _) => {
                 *hand = Hand::Idle { until: now + pause };
             }
-            ("lost", Hand::Held { tag, .. }) => {
-                if dice.chance(50) {
-                    // It writes all the same.
-                    let ledger = folder.join("ledger.db");
-                    self.actor.tell(&format!("write {tag} {}", ledger.display()));
+            _ => {
+                if let ("lost", Hand::Held { until, .. }) = (record.event.as_str(), hand) {
+                    *until = now + pause;
                 }
-                *hand = Hand::Held { tag: tag.clone(), until: now + pause };
             }
-            _ => {}
         }
     }
 
-    fn act(&mut self, index: usize, now: Instant, dice: &mut Dice, more: bool, tags: &mut u64) {
+    /// `wanted`: the locks of which it may want more.
+    fn act(
+        &mut self,
+        index: usize,
+        now: Instant,
+        dice: &mut Dice,
+        wanted: Option<&[&str]>,
+        tags: &mut u64,
+    ) {
+        let own = self.role.own;
         let hand = &mut self.hands[index];
         match hand {
-            Hand::Idle { until } if more && *until <= now => {
+            Hand::Idle { until } if *until <= now => {
+                let Some(locks) = wanted else { return };
                 *tags += 1;
-                let (tag, lock) = (format!("t{tags}"), dice.pick(&LOCKS));
+                let (tag, lock) = (format!("t{tags}"), dice.pick(locks));
                 let mut line = format!("acquire {tag} c {lock}");
                 let mut cancel = None;
                 match dice.below(10) {
@@ -243,10 +303,14 @@ impl Member {
                 self.actor.tell(&format!("cancel {tag}"));
                 *cancel = None;
             }
-            Hand::Held { tag, until } if *until <= now => {
-                let verb = if dice.chance(80) { "release" } else { "drop" };
+            Hand::Held { tag, until, .. } if *until <= now => {
+                let verb = if !own || dice.chance(80) { "release" } else { "drop" };
                 self.actor.tell(&format!("{verb} {tag}"));
                 *hand = Hand::Releasing { tag: tag.clone() };
+            }
+            Hand::Held { tag, look, .. } if !own && *look <= now => {
+                self.actor.tell(&format!("look {tag}"));
+                *look = now + LOOK;
             }
             _ => {}
         }

@@ -106,7 +106,7 @@ impl Player {
         self.left -= 1;
         let (window, left) = (self.window, self.left);
         let tag = format!("w{window}.{}.{left}", self.name);
-        actor.tell(&format!("acquire {tag} c window{window} wait=try lease=60s"));
+        actor.tell(&format!("acquire {tag} c window{window} wait=try lease=60000ms"));
         self.heard.clear();
         (self.tag, self.released) = (Some(tag), false);
         true

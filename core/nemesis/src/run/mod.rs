@@ -11,16 +11,18 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use std::{fmt, io, thread};
 
+use fencelock_history::Record;
 use fencelock_history::check::{self, Found};
 use tempfile::TempDir;
 
 use crate::dice::Dice;
 use crate::history::{History, LIMIT};
+use crate::role::Role;
 
 use crew::Crew;
 use fault::Faults;
 use linear::Windows;
-use store::Store;
+pub use store::Store;
 
 /// Which store a run is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,20 @@ pub enum Kind {
     Redis,
     /// A SQLite file.
     Sqlite,
+    /// A ZooKeeper server, with proxies before it.
+    ZooKeeper,
+}
+
+impl Kind {
+    /// As people write it.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Kind::Redis => "Redis",
+            Kind::Sqlite => "SQLite",
+            Kind::ZooKeeper => "ZooKeeper",
+        }
+    }
 }
 
 impl fmt::Display for Kind {
@@ -36,12 +52,13 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Kind::Redis => "redis",
             Kind::Sqlite => "sqlite",
+            Kind::ZooKeeper => "zookeeper",
         })
     }
 }
 
 /// One run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// Which faults, when, and what the actors do. Processes are not told when to run, so that the
     /// same seed gives the same plan but not the same history.
@@ -52,6 +69,19 @@ pub struct Plan {
     pub kind: Kind,
     /// This fault and no other, or all of them mixed.
     pub only: Option<&'static str>,
+    /// Who takes part, one actor for each.
+    pub cast: Vec<Role>,
+    /// The locks that they want.
+    pub locks: Vec<&'static str>,
+}
+
+impl Plan {
+    /// Five of our own actors that want a few locks, under all faults of the store.
+    #[must_use]
+    pub fn new(seed: u64, span: Duration, kind: Kind) -> Plan {
+        let (cast, locks) = (vec![Role::own(); 5], vec!["stock", "report", "invoice"]);
+        Plan { seed, span, kind, only: None, cast, locks }
+    }
 }
 
 /// The faults of a store, by name.
@@ -77,6 +107,8 @@ pub struct Outcome {
     pub broken: Vec<String>,
     /// Where the history is, if any was broken.
     pub history: Option<PathBuf>,
+    /// The history, for those who want to know more of it.
+    pub records: Vec<Record>,
 }
 
 impl Outcome {
@@ -112,7 +144,7 @@ pub fn run(plan: Plan) -> io::Result<Outcome> {
     let history = History::watched();
     let mut dice = Dice::new(plan.seed);
     let mut store = Store::start(plan.kind, folder.path(), &history)?;
-    let mut crew = Crew::start(&history, folder.path(), &mut store)?;
+    let mut crew = Crew::start(&history, folder.path(), &mut store, &plan.cast, &plan.locks)?;
     let mut faults = Faults::new(plan.kind, plan.only);
     let mut windows = Windows::default();
     let end = Instant::now() + plan.span;
@@ -136,7 +168,7 @@ pub fn run(plan: Plan) -> io::Result<Outcome> {
         }
     }
     if broken.is_empty() {
-        broken.extend(store.residue(&crew.living()));
+        broken.extend(store.residue(&plan.locks, &crew.living()));
     }
     // What they still have to say, they have said.
     crew.dismiss();
@@ -160,6 +192,6 @@ pub fn run(plan: Plan) -> io::Result<Outcome> {
         history.save(&path)?;
         outcome.history = Some(path);
     }
-    outcome.broken = broken;
+    (outcome.broken, outcome.records) = (broken, records);
     Ok(outcome)
 }

@@ -6,64 +6,129 @@ use std::time::Instant;
 use std::{io, thread};
 
 use fencelock::blocking::Client;
-use fencelock_testkit::{Proxy, RedisServer};
+use fencelock_testkit::{Proxy, RedisServer, ZooKeeper};
 
 use crate::history::{History, LIMIT};
 use crate::run::Kind;
 use crate::shim::{Shim, WrongClock};
 
-/// The locks that the actors want, besides those of the windows.
-pub(crate) const LOCKS: [&str; 3] = ["stock", "report", "invoice"];
-
 /// Clients that notice soon what is wrong.
 const OPTIONS: &str = "lease=1500ms&claim=600ms&request_timeout=400ms&connect_timeout=30s";
 
-/// The store of a run.
-pub(crate) struct Store {
-    pub server: Option<RedisServer>,
-    pub clock: Option<WrongClock>,
-    pub shim: Shim,
-    file: PathBuf,
+/// Where the locks are.
+enum Home {
+    File(PathBuf),
+    Redis(Box<RedisServer>),
+    ZooKeeper(Box<ZooKeeper>),
+}
+
+/// The store of a run, with servers of its own.
+pub struct Store {
+    home: Home,
+    pub(crate) clock: Option<WrongClock>,
+    pub(crate) shim: Shim,
     history: History,
     /// How far the server's clock is ahead, in milliseconds.
     ahead: i64,
 }
 
 impl Store {
+    /// Starts the store; its files lie in `folder`.
+    ///
+    /// # Errors
+    /// When its server, or the C compiler for the clocks, is missing or fails.
     pub fn start(kind: Kind, folder: &Path, history: &History) -> io::Result<Store> {
         let shim = Shim::build(folder)?;
-        let (mut server, mut clock) = (None, None);
-        if kind == Kind::Redis {
-            let wrong = WrongClock::new(&shim, &folder.join("server-clock"))?;
-            let environment = wrong.environment();
-            let builder = environment
-                .iter()
-                .fold(RedisServer::builder(), |builder, (key, value)| builder.env(key, value));
-            server = Some(builder.start()?);
-            clock = Some(wrong);
-        }
-        let file = folder.join("locks.db");
-        Ok(Store { server, clock, shim, file, history: history.clone(), ahead: 0 })
+        let mut clock = None;
+        let home = match kind {
+            Kind::Sqlite => Home::File(folder.join("locks.db")),
+            Kind::ZooKeeper => Home::ZooKeeper(Box::new(ZooKeeper::start()?)),
+            Kind::Redis => {
+                let wrong = WrongClock::new(&shim, &folder.join("server-clock"))?;
+                let environment = wrong.environment();
+                let builder = environment
+                    .iter()
+                    .fold(RedisServer::builder(), |builder, (key, value)| builder.env(key, value));
+                clock = Some(wrong);
+                Home::Redis(Box::new(builder.start()?))
+            }
+        };
+        Ok(Store { home, clock, shim, history: history.clone(), ahead: 0 })
     }
 
     /// A way to the store for one actor: through a proxy, where there is a server.
+    ///
+    /// # Errors
+    /// When no proxy can be started.
     pub fn way(&self) -> io::Result<(Option<Proxy>, String)> {
-        match &self.server {
-            Some(server) => {
-                let proxy = Proxy::start(&server.address())?;
-                let url = format!("redis://{}?{OPTIONS}", proxy.address());
-                Ok((Some(proxy), url))
+        let (scheme, proxy) = match &self.home {
+            Home::File(path) => {
+                return Ok((None, format!("sqlite:{}?{OPTIONS}", path.display())));
             }
-            None => Ok((None, format!("sqlite:{}?{OPTIONS}", self.file.display()))),
+            Home::Redis(server) => ("redis", Proxy::start(&server.address())?),
+            Home::ZooKeeper(servers) => ("zk", Proxy::start(&servers.address(0))?),
+        };
+        let url = format!("{scheme}://{}?{OPTIONS}", proxy.address());
+        Ok((Some(proxy), url))
+    }
+
+    /// The store's URL, without what is between it and the actors.
+    pub fn url(&self) -> String {
+        match &self.home {
+            Home::File(path) => format!("sqlite:{}", path.display()),
+            Home::Redis(server) => server.url(),
+            Home::ZooKeeper(servers) => servers.url(),
+        }
+    }
+
+    /// Stops the server (SIGSTOP), where there is one.
+    pub(crate) fn stop(&self) -> io::Result<()> {
+        match &self.home {
+            Home::File(_) => Ok(()),
+            Home::Redis(server) => server.stop(),
+            Home::ZooKeeper(servers) => servers.stop(0),
+        }
+    }
+
+    /// Lets a stopped one go on.
+    pub(crate) fn cont(&self) -> io::Result<()> {
+        match &self.home {
+            Home::File(_) => Ok(()),
+            Home::Redis(server) => server.cont(),
+            Home::ZooKeeper(servers) => servers.cont(0),
+        }
+    }
+
+    /// Kills the server. One of Redis has lost what it knew; one of ZooKeeper has it still.
+    ///
+    /// # Errors
+    /// When it is not running.
+    pub fn kill(&mut self) -> io::Result<()> {
+        match &mut self.home {
+            Home::File(_) => Ok(()),
+            Home::Redis(_) => self.forget(RedisServer::kill),
+            Home::ZooKeeper(servers) => servers.kill(0),
+        }
+    }
+
+    /// Starts a killed one, and waits until it serves.
+    ///
+    /// # Errors
+    /// When it does not come up.
+    pub fn restart(&mut self) -> io::Result<()> {
+        match &mut self.home {
+            Home::File(_) => Ok(()),
+            Home::Redis(server) => server.restart(),
+            Home::ZooKeeper(servers) => servers.restart(0),
         }
     }
 
     /// Does what makes the store forget.
-    pub fn forget(
+    pub(crate) fn forget(
         &mut self,
         how: impl FnOnce(&mut RedisServer) -> io::Result<()>,
     ) -> io::Result<()> {
-        let Some(server) = &mut self.server else { return Ok(()) };
+        let Home::Redis(server) = &mut self.home else { return Ok(()) };
         self.history.note("forgetting", "store", &[]);
         how(server)?;
         self.history.note("forgot", "store", &[]);
@@ -71,14 +136,14 @@ impl Store {
     }
 
     /// Runs a command; one that the server refuses is no failure of the run.
-    pub fn command(&self, words: &[&str]) {
-        if let Some(server) = &self.server {
+    pub(crate) fn command(&self, words: &[&str]) {
+        if let Home::Redis(server) = &self.home {
             let _ = server.cli(words);
         }
     }
 
     /// Sets the server's clock forward or back.
-    pub fn step(&mut self, millis: i64) -> io::Result<()> {
+    pub(crate) fn step(&mut self, millis: i64) -> io::Result<()> {
         let Some(clock) = &self.clock else { return Ok(()) };
         self.ahead += millis;
         let fields: &[(&str, &dyn std::fmt::Display)] = &[("ms", &millis)];
@@ -95,8 +160,9 @@ impl Store {
 
     /// A transaction that somebody else has open on the file, until it is dropped. `None` when
     /// another has one: it may be of a process that is stopped, which only we can let go on.
-    pub fn busy(&self) -> io::Result<Option<rusqlite::Connection>> {
-        let connection = rusqlite::Connection::open(&self.file).map_err(io::Error::other)?;
+    pub(crate) fn busy(&self) -> io::Result<Option<rusqlite::Connection>> {
+        let Home::File(path) = &self.home else { return Ok(None) };
+        let connection = rusqlite::Connection::open(path).map_err(io::Error::other)?;
         connection.busy_timeout(std::time::Duration::from_millis(20)).map_err(io::Error::other)?;
         match connection.execute_batch("BEGIN IMMEDIATE") {
             Ok(()) => Ok(Some(connection)),
@@ -108,14 +174,11 @@ impl Store {
     }
 
     /// What is left although nobody wants anything any more.
-    pub fn residue(&self, living: &BTreeSet<String>) -> Option<String> {
-        let url = match &self.server {
-            Some(server) => server.url(),
-            None => format!("sqlite:{}", self.file.display()),
-        };
+    pub(crate) fn residue(&self, locks: &[&str], living: &BTreeSet<String>) -> Option<String> {
+        let url = self.url();
         let look = || -> Result<Option<String>, fencelock::Error> {
             let client = Client::connect(&url)?;
-            for lock in LOCKS {
+            for lock in locks.iter().copied() {
                 let Some(info) = client.inspect(lock)? else { continue };
                 // Those of the dead stay until they are passed over.
                 let hold = info.holds.iter().find(|it| living.contains(&it.client));

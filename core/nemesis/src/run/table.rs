@@ -29,7 +29,7 @@ const fn column(
     Column { head, checks, met, excused: |_| 0 }
 }
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 9] = [
     Column {
         head: "1",
         checks: &["exclusion"],
@@ -42,6 +42,7 @@ const COLUMNS: [Column; 8] = [
         met: |row| row.whole.found.grants,
         excused: |row| row.whole.found.doubled,
     },
+    column("3", &["taken away"], |row| row.whole.found.grants),
     column("8", &["told in time", "releases"], |row| row.whole.found.lost),
     column("11", &["residue"], |row| row.histories),
     column("12", &["abandoned"], |row| row.whole.found.abandoned),
@@ -84,10 +85,7 @@ impl Table {
     /// The table as text, its faults in the order of `faults`.
     #[must_use]
     pub fn render(&self, kind: Kind, faults: &[&'static str]) -> String {
-        let title = match kind {
-            Kind::Redis => "Redis",
-            Kind::Sqlite => "SQLite",
-        };
+        let title = kind.title();
         let heads: Vec<&str> = COLUMNS.iter().map(|it| it.head).collect();
         let mut out = format!(
             "### {title}, real\n\n| under | struck | histories | acquisitions | {} |\n",
@@ -175,8 +173,8 @@ mod tests {
         assert_eq!(
             rows,
             [
-                "| FLUSHALL | 6 | 2 | 100 | **no** | yes | yes | yes | – | yes | yes | yes (60) |",
-                "| all of these, mixed | 2 | 1 | 50 | yes | yes | yes | yes | – | yes | \
+                "| FLUSHALL | 6 | 2 | 100 | **no** | yes | yes | yes | yes | – | yes | yes | yes (60) |",
+                "| all of these, mixed | 2 | 1 | 50 | yes | yes | yes | yes | yes | – | yes | \
                  **BROKEN** (1) | yes (30) |",
             ]
         );
@@ -201,6 +199,7 @@ mod tests {
             "answers",
             "told in time",
             "releases",
+            "taken away",
             "liveness",
             "residue",
             "linearizability",

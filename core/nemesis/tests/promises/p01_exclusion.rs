@@ -1,6 +1,6 @@
 //! Promise 1: while a hold is valid by its holder's own clock, nobody else is granted the lock.
 
-use fencelock_nemesis::{Actor, Shim, WrongClock, check};
+use fencelock_nemesis::{Actor, Role, Shim, WrongClock, check};
 
 use crate::world::{LOCK, QUICK, World, on_each_store, on_redis, pass, shows};
 
@@ -68,7 +68,7 @@ fn wrong(world: &World, url: &str, millis: i64, parts: i64) -> (Actor, WrongCloc
     let mut clock = WrongClock::new(&shim, &world.file("clock")).unwrap();
     clock.shift(millis).unwrap();
     clock.bend(parts).unwrap();
-    let mut actor = Actor::start_with(&world.history, "wrong", clock.environment());
+    let mut actor = Actor::start_as(&world.history, "wrong", &Role::own(), clock.environment());
     actor.ask(&format!("open c {url}"), "opened", "c");
     (actor, clock)
 }

@@ -15,6 +15,7 @@ fn a_broken_lock_is_told_to_its_holder_in_another_process(world: &mut World) {
     holder.tell(&format!("acquire held c {LOCK}"));
     holder.wait_for("granted", "held");
     let operator = world.client(QUICK);
+    world.history.note("broke", LOCK, &[]);
     assert_eq!(operator.break_lock(LOCK).unwrap(), 1);
     holder.wait_for("lost", "held");
     assert_eq!(holder.ask("release held", "unreleased", "held").get("kind"), Some("lost"));

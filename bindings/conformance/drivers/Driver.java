@@ -1,0 +1,129 @@
+import io.fencelock.DistributedLock;
+import io.fencelock.FencelockClient;
+import io.fencelock.FencelockFailure;
+import io.fencelock.Hold;
+import io.fencelock.Owner;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Collectors;
+
+/** The driver of Java: says what {@code io.fencelock} says. See ../README.md for the protocol. */
+final class Driver {
+    private static final Map<String, FencelockClient> CLIENTS = new ConcurrentHashMap<>();
+    private static final Map<String, Hold> HOLDS = new ConcurrentHashMap<>();
+    private static final Map<String, CompletableFuture<Hold>> WAITS = new ConcurrentHashMap<>();
+
+    public static void main(String[] arguments) throws Exception {
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            String[] words = line.split(" ");
+            obey(words[0], words[1], Arrays.copyOfRange(words, 2, words.length));
+        }
+        Runtime.getRuntime().halt(0); // Whoever tells us what to do has gone.
+    }
+
+    private static void obey(String verb, String tag, String[] words) {
+        switch (verb) {
+            case "open" -> FencelockClient.builder(words[0]).connectAsync().whenComplete((client, error) -> {
+                if (error != null) {
+                    failed("refused", tag, error);
+                    return;
+                }
+                CLIENTS.put(tag, client);
+                say("opened", tag, "id=" + client.id());
+            });
+            case "acquire", "attach" -> {
+                String rest = String.join(" ", Arrays.copyOfRange(words, 2, words.length));
+                say("asked", tag, "client=" + words[0] + " lock=" + words[1] + " " + rest);
+                FencelockClient client = CLIENTS.get(words[0]);
+                await(tag, verb.equals("attach") ? client.attachAsync(words[1]) : begin(client, words));
+            }
+            case "cancel" -> {
+                CompletableFuture<Hold> wait = WAITS.get(tag);
+                if (wait != null) wait.cancel(false);
+            }
+            case "look" -> {
+                if (HOLDS.containsKey(tag)) say("seen", tag, trust(HOLDS.get(tag)));
+            }
+            case "ticket" -> {
+                try {
+                    say("ticket", tag, "text=" + HOLDS.get(tag).ticket());
+                } catch (RuntimeException error) {
+                    failed("failed", tag, error);
+                }
+            }
+            case "release" -> {
+                Hold hold = HOLDS.remove(tag);
+                if (hold == null) return;
+                say("release-asked", tag, trust(hold));
+                hold.releaseAsync().whenComplete((done, error) -> {
+                    if (error == null) say("released", tag, "");
+                    else failed("unreleased", tag, error);
+                });
+            }
+            case "close" -> CLIENTS.get(tag).closeAsync(Duration.ZERO)
+                    .whenComplete((done, error) -> say("closed", tag, ""));
+            default -> { }
+        }
+    }
+
+    private static CompletableFuture<Hold> begin(FencelockClient client, String[] words) {
+        Map<String, String> options = Arrays.stream(words).filter(it -> it.contains("="))
+                .map(it -> it.split("=", 2)).collect(Collectors.toMap(it -> it[0], it -> it[1]));
+        DistributedLock lock = client.lock(words[1]);
+        String owner = options.get("owner");
+        lock = owner == null ? lock.nonReentrant() : lock.withOwner(Owner.of(owner));
+        if (options.containsKey("lease")) lock = lock.withLease(span(options.get("lease")));
+        String wait = options.getOrDefault("wait", "forever");
+        return switch (wait) {
+            case "try" -> lock.tryAcquireAsync();
+            case "forever" -> lock.acquireAsync();
+            default -> lock.acquireAsync(span(wait));
+        };
+    }
+
+    private static void await(String tag, CompletableFuture<Hold> wait) {
+        WAITS.put(tag, wait);
+        wait.whenComplete((hold, error) -> {
+            WAITS.remove(tag);
+            if (error != null) {
+                if (wait.isCancelled()) say("failed", tag, "kind=cancelled");
+                else failed("failed", tag, error);
+                return;
+            }
+            HOLDS.put(tag, hold);
+            say("granted", tag, "lock=" + hold.name() + " token=" + hold.token()
+                    + " abandoned=" + hold.previousAbandoned() + " reentry=" + hold.isReentry()
+                    + " " + trust(hold));
+            hold.lost().thenAccept(reason -> say("lost", tag, "reason=" + reason));
+        });
+    }
+
+    /** How far a hold is trusted, by a clock that was read before. */
+    private static String trust(Hold hold) {
+        long now = System.nanoTime();
+        return "until=" + (now + hold.remaining().toNanos()) + " valid=" + hold.isValid();
+    }
+
+    private static void failed(String event, String tag, Throwable error) {
+        Throwable cause = error instanceof CompletionException ? error.getCause() : error;
+        String kind = cause instanceof FencelockFailure known ? known.code().label() : "internal";
+        say(event, tag, "kind=" + kind + " why=" + String.valueOf(cause.getMessage()).replace(' ', '_'));
+    }
+
+    private static Duration span(String text) {
+        return Duration.ofMillis(Long.parseLong(text.substring(0, text.length() - 2)));
+    }
+
+    /** In one piece. */
+    private static synchronized void say(String event, String tag, String more) {
+        System.out.println(System.nanoTime() + " " + System.currentTimeMillis() + "000000 " + event + " "
+                + tag + " " + more);
+    }
+}

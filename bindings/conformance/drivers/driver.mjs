@@ -1,0 +1,98 @@
+// The driver of Node: says what `fencelock` says. See ../README.md for the protocol.
+// node driver.mjs PACKAGE, where PACKAGE is the module to load.
+import { createInterface } from 'node:readline';
+import { writeSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+
+const { connect } = await import(pathToFileURL(process.argv[2]).href);
+const clients = new Map();
+const holds = new Map();
+const waits = new Map();
+
+const now = () => process.hrtime.bigint();
+const words = (fields) =>
+  Object.entries(fields)
+    .map(([key, value]) => ` ${key}=${String(value).replaceAll(' ', '_')}`)
+    .join('');
+const say = (event, tag, fields = {}) =>
+  writeSync(1, `${now()} ${Date.now()}000000 ${event} ${tag}${words(fields)}\n`);
+const failed = (event, tag, error) => say(event, tag, { kind: error.code, why: error.message });
+
+/** How far a hold is trusted, by a clock that was read before. */
+function trust(hold) {
+  const at = now();
+  return { until: at + BigInt(Math.floor(hold.remaining * 1e6)), valid: hold.isValid };
+}
+
+function options(given) {
+  const it = Object.fromEntries(given.map((word) => word.split('=')));
+  const span = (text) => Number.parseInt(text, 10);
+  const wait = it.wait === 'try' ? 0 : it.wait === undefined || it.wait === 'forever' ? undefined : span(it.wait);
+  return { wait, lease: it.lease && span(it.lease), owner: it.owner };
+}
+
+async function acquire(tag, begin) {
+  const wait = new AbortController();
+  waits.set(tag, wait);
+  try {
+    const hold = await begin(wait.signal);
+    holds.set(tag, hold);
+    const { name: lock, token, previousAbandoned: abandoned, isReentry: reentry } = hold;
+    say('granted', tag, { lock, token, abandoned, reentry, ...trust(hold) });
+    hold.lost.then((reason) => say('lost', tag, { reason }));
+  } catch (error) {
+    if (error.name === 'AbortError') say('failed', tag, { kind: 'cancelled' });
+    else failed('failed', tag, error);
+  } finally {
+    waits.delete(tag);
+  }
+}
+
+const verbs = {
+  async open(tag, [url]) {
+    try {
+      clients.set(tag, await connect(url));
+      say('opened', tag, { id: clients.get(tag).clientId });
+    } catch (error) {
+      failed('refused', tag, error);
+    }
+  },
+  acquire: (tag, [client, lock, ...more]) =>
+    acquire(tag, (signal) => clients.get(client).acquire(lock, { ...options(more), signal })),
+  attach: (tag, [client, ticket]) =>
+    acquire(tag, (signal) => clients.get(client).attach(ticket, { signal })),
+  cancel: (tag) => waits.get(tag)?.abort(),
+  look: (tag) => holds.has(tag) && say('seen', tag, trust(holds.get(tag))),
+  ticket(tag) {
+    try {
+      say('ticket', tag, { text: holds.get(tag).ticket() });
+    } catch (error) {
+      failed('failed', tag, error);
+    }
+  },
+  async release(tag) {
+    const hold = holds.get(tag);
+    if (!holds.delete(tag)) return;
+    say('release-asked', tag, trust(hold));
+    try {
+      await hold.release();
+      say('released', tag);
+    } catch (error) {
+      failed('unreleased', tag, error);
+    }
+  },
+  async close(tag) {
+    await clients.get(tag).close();
+    say('closed', tag);
+  },
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const [verb, tag, ...rest] = line.split(' ');
+  if (verb === 'acquire' || verb === 'attach') {
+    const given = Object.fromEntries(rest.slice(2).map((word) => word.split('=')));
+    say('asked', tag, { client: rest[0], lock: rest[1], ...given });
+  }
+  verbs[verb]?.(tag, rest);
+}
+process.kill(process.pid, 'SIGKILL'); // Whoever tells us what to do has gone.

@@ -1,0 +1,96 @@
+//! Scenes in which something goes wrong.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use fencelock_testkit::Fault;
+
+use crate::scenes::expected;
+use crate::stage::Stage;
+use crate::verdict::Verdict;
+
+type Played = Result<Verdict, String>;
+
+const NO_NETWORK: &str = "there is no network between a process and its file";
+
+/// A holder that was stopped past its lease comes back, and releases what another has by now.
+pub(crate) fn late_release(stage: &mut Stage<'_>) -> Played {
+    let lock = stage.lock();
+    let (stale, _) = stage.one.acquires(&lock, "");
+    let waits = stage.rust.asks(&lock, "");
+    stage.waiting(1);
+    stage.one.actor.stop();
+    stage.rust.granted(&waits);
+    stage.one.actor.cont();
+    let (trusted, seen) = stage.one.trusts(&stale);
+    expected!(!trusted, "it trusts a hold that another has: {seen}");
+    let kind = stage.one.releases_badly(&stale);
+    expected!(kind == "lost", "the release of a lost hold was answered '{kind}'");
+    let (trusted, seen) = stage.rust.trusts(&waits);
+    expected!(trusted, "a late release took rust's hold away: {seen}");
+    let kind = stage.two.tries(&lock);
+    expected!(kind == "contended", "after a late release another heard '{kind}'");
+    stage.rust.releases(&waits);
+    Ok(Verdict::Kept)
+}
+
+/// A request is carried out, and its answer lost.
+pub(crate) fn lost_reply(stage: &mut Stage<'_>) -> Played {
+    if stage.one.proxy.is_none() {
+        return Ok(Verdict::Empty(NO_NETWORK));
+    }
+    let lock = stage.lock();
+    stage.one.way(Fault::SwallowReplies);
+    let held = stage.one.asks(&lock, "");
+    // Longer than a request may take: it is sent again.
+    sleep(Duration::from_millis(700));
+    stage.one.mended();
+    stage.one.granted(&held);
+    stage.one.releases(&held);
+    // It counted once.
+    let (held, _) = stage.rust.acquires(&lock, "");
+    let kind = stage.one.tries(&lock);
+    expected!(kind == "contended", "it tried a lock of rust's and heard '{kind}'");
+    stage.rust.releases(&held);
+    Ok(Verdict::Kept)
+}
+
+/// A holder is cut off, or cannot renew: it hears so before another has the lock.
+pub(crate) fn cut_off(stage: &mut Stage<'_>) -> Played {
+    let lock = stage.lock();
+    let lease = if stage.one.proxy.is_some() { "" } else { "lease=400ms" };
+    let (held, _) = stage.one.acquires(&lock, lease);
+    let waits = stage.rust.asks(&lock, "");
+    stage.waiting(1);
+    stage.one.way(Fault::SwallowRequests);
+    let lost = stage.one.actor.wait_for("lost", &held);
+    let granted = stage.rust.granted(&waits);
+    expected!(lost.at <= granted.at, "it heard of its loss after rust had the lock");
+    let (trusted, seen) = stage.one.trusts(&held);
+    expected!(!trusted, "it trusts a hold of whose loss it was told: {seen}");
+    stage.one.mended();
+    let kind = stage.one.releases_badly(&held);
+    expected!(kind == "lost", "the release of a lost hold was answered '{kind}'");
+    stage.rust.releases(&waits);
+    Ok(Verdict::Kept)
+}
+
+/// A holder is killed; who follows is told, and then who follows a release is told of nothing.
+pub(crate) fn killed(stage: &mut Stage<'_>) -> Played {
+    let lock = stage.lock();
+    let mut victim = stage.house.cast(stage.role).map_err(|error| error.to_string())?;
+    victim.acquires(&lock, "");
+    let waits = stage.one.asks(&lock, "");
+    stage.waiting(1);
+    victim.actor.kill();
+    let after_death = stage.one.granted(&waits);
+    let said = |record: &fencelock_nemesis::Record| {
+        record.get("abandoned").unwrap_or_default().to_ascii_lowercase()
+    };
+    expected!(said(&after_death) == "yes", "after a killed holder it heard {after_death}");
+    stage.one.releases(&waits);
+    let (held, after_release) = stage.rust.acquires(&lock, "");
+    expected!(said(&after_release) == "no", "after its release rust heard {after_release}");
+    stage.rust.releases(&held);
+    Ok(Verdict::Kept)
+}
