@@ -83,6 +83,9 @@ pub enum Bug {
     StrayReleaseTells,
     PatienceFromReply,
     RefusedReleaseForgotten,
+    CoHoldReleaseTells,
+    StrayJoinTells,
+    TiesByChance,
 }
 
 thread_local! {

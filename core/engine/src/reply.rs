@@ -71,6 +71,10 @@ pub struct State {
     pub lease: Duration,
     /// When granted: whether the previous holder released.
     pub abandoned: Abandoned,
+    /// When granted: how often the explicit owner lost a hold under this token and kept others, as
+    /// `abandoned` tells. The release shows it again: who was told of fewer does not clear
+    /// `abandoned`.
+    pub losses: u32,
     /// When queued or contended: how long until the present holder's lease ends at the store.
     pub expires_in: Option<Duration>,
     /// How many other waiters are queued (for a waiter: including those behind it).
@@ -93,6 +97,7 @@ impl State {
             last: 0,
             lease: Duration::ZERO,
             abandoned: Abandoned::No,
+            losses: 0,
             expires_in: None,
             others_waiting: 0,
             ticket: 0,
@@ -173,6 +178,8 @@ pub enum Push {
         end: u64,
         /// Whether the previous holder released.
         abandoned: Abandoned,
+        /// How many losses that tells of: see [`State::losses`].
+        losses: u32,
         /// How many others wait.
         others_waiting: u32,
     },

@@ -130,4 +130,8 @@ pub struct Release {
     pub told: bool,
     /// Whether the holder had lost the hold by its own clock: the next one must be told.
     pub lost: bool,
+    /// Of how many losses the holder was told with its grant: see [`State::losses`].
+    ///
+    /// [`State::losses`]: crate::reply::State::losses
+    pub losses: u32,
 }

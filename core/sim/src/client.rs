@@ -52,6 +52,8 @@ pub struct Client {
     pub paused_until: Instant,
     /// How late its timers are: only with a bug that was planted.
     pub asleep: u64,
+    /// Its clock jumped forward.
+    pub jumped: bool,
     /// When the engine wants to be woken, and which of the scheduled wakes is the right one.
     pub wake_at: Option<Time>,
     /// See `wake_at`.

@@ -129,6 +129,7 @@ impl World {
         let Releasing { hold, lock, sent, .. } = release;
         if self.clients[slot].engine.knows(hold)
             || self.checks.token.went_back
+            || self.clients[slot].jumped
             || self.checks.exclusion.broken_since(lock, sent)
         {
             return;

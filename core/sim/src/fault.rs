@@ -144,6 +144,7 @@ impl World {
             Fault::Pause { slot, span } => self.pause(slot, span),
             Fault::Crash { slot, span } => self.crash(slot, span),
             Fault::Jump { slot, by } => {
+                self.clients[slot].jumped = true;
                 self.jump(slot, by);
                 self.cover.add(Cover::ClockJumped);
             }

@@ -4,11 +4,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use fencelock_sim::shrink::{TRIES, shrink};
-use fencelock_sim::{Case, Chronicle, Edits, Runner, StoreKind, Tally, Trace, table};
+use fencelock_sim::{Bias, Case, Chronicle, Edits, Runner, StoreKind, Tally, Trace, table};
 
 const USAGE: &str = "\
 usage: fencelock-sim quick
        fencelock-sim deep --seconds N [--from SEED] [--store record|redis|zookeeper]
+                     [--bias strays|joins|late-replies|suspensions|ties]   (only seeds bent so)
        fencelock-sim exhaust [small|large|planted] [--scope NAME] [--threads N]
        fencelock-sim planted [--row N]
        fencelock-sim table [--check] PAGE
@@ -30,6 +31,7 @@ struct Args {
     from: u64,
     seconds: u64,
     store: Option<StoreKind>,
+    bias: Option<Bias>,
     trace: bool,
     shrink: bool,
     history: Option<String>,
@@ -79,6 +81,11 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
             "--history" => args.history = Some(words.next().ok_or("--history needs a file")?),
             "--shrink" => args.shrink = true,
             "--edit" => args.edits = words.next().unwrap_or_default().parse()?,
+            "--bias" => {
+                let name = words.next().unwrap_or_default();
+                let bias = Bias::named(&name).ok_or(format!("--bias {name}: there is none"))?;
+                args.bias = Some(bias);
+            }
             "--store" => {
                 args.store = Some(match words.next().as_deref() {
                     Some("record") => StoreKind::Record,
@@ -257,6 +264,7 @@ fn deep(args: &Args) -> ExitCode {
     let stop = Instant::now() + Duration::from_secs(args.seconds);
     let kinds = match args.store {
         Some(kind) => vec![kind],
+        None if args.bias.is_some() => vec![StoreKind::Record, StoreKind::Redis],
         None => vec![StoreKind::Record, StoreKind::Redis, StoreKind::ZooKeeper],
     };
     let mut runner = Runner::default();
@@ -264,6 +272,7 @@ fn deep(args: &Args) -> ExitCode {
         kinds.iter().map(|kind| (*kind, Tally::default(), Duration::ZERO)).collect();
     let mut seed = args.from;
     while Instant::now() < stop {
+        seed = args.bias.map_or(seed, |bias| bias.next(seed));
         for (kind, tally, spent) in &mut tallies {
             let begun = Instant::now();
             tally.add(&runner.run(seed, *kind, Trace::silent()));

@@ -117,6 +117,9 @@ pub const TABLE: &[Planted] = &[
     code(86, Bug::QueuedAskedAgain, "a holder told 'queued' asks again, and trusts its hold"),
     code(87, Bug::StrayReleaseTells, "a repeated release clears 'abandoned' of a stray grant"),
     code(98, Bug::RefusedReleaseForgotten, "a refused release forgets the stray acquire"),
+    code(99, Bug::StrayJoinTells, "a stray acquire that joins tells of what was lost before it"),
+    code(99, Bug::CoHoldReleaseTells, "an owner's release clears what another hold left"),
+    code(110, Bug::TiesByChance, "two calls of one instant are served in the wrong order"),
     scripts(
         57,
         "scripts: the end of one hold of an owner ends the others",
@@ -177,6 +180,11 @@ pub const TABLE: &[Planted] = &[
             ("    lease = deadline - now\n", ""),
             ("hold.lease = hold.deadline - now", "hold.lease = lease"),
         ],
+    ),
+    scripts(
+        99,
+        "scripts: an owner's release clears what another hold left",
+        &[(" and losses == s.losses then", " then")],
     ),
     zookeeper(27, Bug::ZkOrphanForgotten, "zookeeper: a lost create's node is never looked for"),
     zookeeper(

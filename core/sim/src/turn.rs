@@ -299,8 +299,10 @@ impl World {
             // Levels of one owner end with the latest of them; this one may have been it.
             other.end = fencelock_engine::Time::ZERO;
         }
-        let valid =
-            self.clients[slot].engine.remaining(now, held.key).is_some_and(|left| !left.is_zero());
+        let engine = &self.clients[slot].engine;
+        let good = |at| engine.remaining(at, held.key).is_some_and(|left| !left.is_zero());
+        // A reading that is a little old may see the last moments of a hold.
+        let (valid, stale) = (good(now), good(now - Duration::from_millis(2)));
         let tag = self.tag(slot, actor);
         let dropped = self.dice.chance(self.plan.habits.dropped);
         let call = (!dropped).then_some(tag);
@@ -309,8 +311,7 @@ impl World {
         self.trace.line(self.now, || format!("c{slot} {:x} releases as {call:x?}", held.tag));
         if self.tells() {
             let event = if dropped { "drop-asked" } else { "release-asked" };
-            // A reading that is a little old may see the last moments of a hold.
-            let valid = valid || held.end + Duration::from_millis(5) > now;
+            let valid = valid || stale || held.end + Duration::from_millis(5) > now;
             self.tell(slot, event, held.tag, &[("until", &held.trusted), ("valid", &valid)]);
         }
         let result = self.call(slot, |engine, now| engine.release(now, key, call));
@@ -329,9 +330,8 @@ impl World {
             Ok(_) => held.lost.is_none() && valid,
             Err(error) => error.kind() == ErrorKind::Lost && !valid,
         };
-        // A reading that is a little old may see the last moments of a hold.
-        let stale = held.lost.is_none() && held.end + Duration::from_millis(5) > now;
-        if !fits && !stale {
+        let stale = stale || held.end + Duration::from_millis(5) > now;
+        if !(fits || stale && held.lost.is_none()) {
             self.checks.fail("only the holder releases", self.now, || {
                 format!(
                     "c{slot} {:x}: told {:?}, valid {valid}, released: {result:?}",

@@ -163,6 +163,7 @@ impl World {
                 locks: Vec::new(),
                 paused_until: 0,
                 asleep: 0,
+                jumped: false,
                 wake_at: None,
                 wake_generation: 0,
                 serial: 0,

@@ -256,7 +256,8 @@ impl Play {
             _ => {
                 let (token, end) = block(bytes);
                 let abandoned = Abandoned::Unknown;
-                Push::Granted { lock, hold, token, end, abandoned, others_waiting: 1 }
+                let losses = u32::from(bytes.byte());
+                Push::Granted { lock, hold, token, end, abandoned, losses, others_waiting: 1 }
             }
         };
         self.engine.handle(self.now, Event::Push(push));
@@ -387,6 +388,7 @@ fn state(bytes: &mut Bytes<'_>) -> State {
         last: token,
         lease: Duration::from_secs(30),
         abandoned: [Abandoned::No, Abandoned::Yes, Abandoned::Unknown][bytes.below(3)],
+        losses: u32::from(flags >> 6),
         expires_in: (flags & 1 == 1).then(|| Duration::from_micros(bytes.number())),
         others_waiting: u32::from(flags >> 4),
         ticket: EPOCH,

@@ -46,6 +46,7 @@ fn locks_idle_for_a_day_are_forgotten() {
             used: 0,
             told: true,
             lost: false,
+            losses: 0,
         };
         execute(&mut state, start, &Op::Release(release));
     }

@@ -75,7 +75,7 @@ fn pair(name: &Name, hold: HoldId, now: u64) -> (Op, Op) {
         attach: None,
         after: None,
     };
-    let release = Release { lock: name.clone(), hold, used: 0, told: true, lost: false };
+    let release = Release { lock: name.clone(), hold, used: 0, told: true, lost: false, losses: 0 };
     (Op::Acquire(acquire), Op::Release(release))
 }
 

@@ -62,7 +62,7 @@ fn main() {
             after: None,
         }));
         let lock = lock.clone();
-        send(Op::Release(Release { lock, hold, used: 0, told: true, lost: false }));
+        send(Op::Release(Release { lock, hold, used: 0, told: true, lost: false, losses: 0 }));
     }
     let took = start.elapsed();
     assert_eq!(sink.replies.load(Ordering::Relaxed) as u64, 2 * pairs + 1);

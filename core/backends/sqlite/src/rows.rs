@@ -14,7 +14,7 @@ type Result<T> = rusqlite::Result<T>;
 pub(crate) fn load(conn: &Connection, name: &Name) -> Result<Option<Record>> {
     let mut record = conn
         .prepare_cached(
-            "SELECT owner, token, last, abandoned, released, ticket
+            "SELECT owner, token, last, abandoned, losses, released, ticket
              FROM fencelock_locks WHERE name = ?1",
         )?
         .query_row([name.as_str()], |row| {
@@ -29,8 +29,9 @@ pub(crate) fn load(conn: &Connection, name: &Name) -> Result<Option<Record>> {
                     2 => Abandoned::Unknown,
                     other => return Err(rusqlite::Error::IntegralValueOutOfRange(3, other)),
                 },
-                released: optional(row, 4, HoldId::parse)?,
-                ticket: number(row, 5)?,
+                losses: row.get(4)?,
+                released: optional(row, 5, HoldId::parse)?,
+                ticket: number(row, 6)?,
                 waiters: Vec::new(),
             })
         })
@@ -38,7 +39,7 @@ pub(crate) fn load(conn: &Connection, name: &Name) -> Result<Option<Record>> {
     if let Some(record) = &mut record {
         record.holds = conn
             .prepare_cached(
-                "SELECT hold, client, label, polling, deadline, lease, asked, claim, told
+                "SELECT hold, client, label, polling, deadline, lease, asked, claim
                  FROM fencelock_holds WHERE name = ?1",
             )?
             .query_map([name.as_str()], hold)?
@@ -71,7 +72,7 @@ pub(crate) fn save(
             Abandoned::Unknown => 2,
         };
         conn.prepare_cached(
-            "INSERT OR REPLACE INTO fencelock_locks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT OR REPLACE INTO fencelock_locks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?
         .execute(params![
             name.as_str(),
@@ -79,6 +80,7 @@ pub(crate) fn save(
             integer(new.token),
             integer(new.last),
             abandoned,
+            new.losses,
             new.released.map(|hold| hold.to_string()),
             integer(new.ticket),
         ])?;
@@ -100,8 +102,8 @@ pub(crate) fn forget(conn: &Connection, name: &Name) -> Result<()> {
 }
 
 fn head(record: &Record) -> impl PartialEq + '_ {
-    let Record { owner, token, last, abandoned, released, ticket, .. } = record;
-    (owner, token, last, abandoned, released, ticket)
+    let Record { owner, token, last, abandoned, losses, released, ticket, .. } = record;
+    (owner, token, last, abandoned, losses, released, ticket)
 }
 
 fn save_holds(
@@ -121,7 +123,7 @@ fn save_holds(
         }
         conn.prepare_cached(
             "INSERT OR REPLACE INTO fencelock_holds
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )?
         .execute(params![
             name.as_str(),
@@ -133,7 +135,6 @@ fn save_holds(
             integer(hold.lease),
             integer(hold.asked),
             hold.claim,
-            hold.told,
         ])?;
     }
     for hold in gone.keys() {
@@ -193,7 +194,6 @@ fn hold(row: &Row<'_>) -> Result<StoredHold> {
         lease: number(row, 5)?,
         asked: number(row, 6)?,
         claim: row.get(7)?,
-        told: row.get(8)?,
     })
 }
 

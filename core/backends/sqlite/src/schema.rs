@@ -20,6 +20,7 @@ CREATE TABLE IF NOT EXISTS fencelock_locks (
     token INTEGER NOT NULL,
     last INTEGER NOT NULL,
     abandoned INTEGER NOT NULL, -- 0 no, 1 yes, 2 unknown
+    losses INTEGER NOT NULL,    -- holds that the present owner lost
     released TEXT,
     ticket INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
@@ -33,7 +34,6 @@ CREATE TABLE IF NOT EXISTS fencelock_holds (
     lease INTEGER NOT NULL,
     asked INTEGER NOT NULL,
     claim INTEGER NOT NULL,
-    told INTEGER NOT NULL,
     PRIMARY KEY (name, hold)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS fencelock_waiters (

@@ -91,5 +91,5 @@ impl Store {
 
 /// The release of a hold that does not exist: a contact, no more.
 fn nothing(name: &Name) -> Release {
-    Release { lock: name.clone(), hold: HoldId(0), used: 0, told: false, lost: false }
+    Release { lock: name.clone(), hold: HoldId(0), used: 0, told: false, lost: false, losses: 0 }
 }

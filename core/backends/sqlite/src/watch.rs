@@ -144,7 +144,7 @@ impl Watch {
 impl Queued {
     fn look(&mut self, conn: &Connection, hold: HoldId, now: u64) -> Result<Option<Push>> {
         let lock = self.lock.clone();
-        let Some((token, last, abandoned)) = head(conn, &lock)? else {
+        let Some(Head { token, last, abandoned, losses }) = head(conn, &lock)? else {
             return Ok(self.changed(hold, 0));
         };
         if let Some(deadline) = deadline(conn, &lock, hold)? {
@@ -152,8 +152,15 @@ impl Queued {
                 return Ok(self.changed(hold, last));
             }
             let others_waiting = waiting(conn, &lock, now)?;
-            let end = last;
-            return Ok(Some(Push::Granted { lock, hold, token, end, abandoned, others_waiting }));
+            return Ok(Some(Push::Granted {
+                lock,
+                hold,
+                token,
+                end: last,
+                abandoned,
+                losses,
+                others_waiting,
+            }));
         }
         let free = !has_holder(conn, &lock, now)?;
         let lost = match ticket(conn, &lock, hold)? {
@@ -179,17 +186,27 @@ macro_rules! live {
     };
 }
 
-fn head(conn: &Connection, lock: &Name) -> Result<Option<(u64, u64, Abandoned)>> {
-    conn.prepare_cached("SELECT token, last, abandoned FROM fencelock_locks WHERE name = ?1")?
-        .query_row([lock.as_str()], |row| {
-            let abandoned = match row.get(2)? {
-                0 => Abandoned::No,
-                1 => Abandoned::Yes,
-                _ => Abandoned::Unknown,
-            };
-            Ok((number(row, 0)?, number(row, 1)?, abandoned))
-        })
-        .optional()
+struct Head {
+    token: u64,
+    last: u64,
+    abandoned: Abandoned,
+    losses: u32,
+}
+
+fn head(conn: &Connection, lock: &Name) -> Result<Option<Head>> {
+    conn.prepare_cached(
+        "SELECT token, last, abandoned, losses FROM fencelock_locks WHERE name = ?1",
+    )?
+    .query_row([lock.as_str()], |row| {
+        let abandoned = match row.get(2)? {
+            0 => Abandoned::No,
+            1 => Abandoned::Yes,
+            _ => Abandoned::Unknown,
+        };
+        let (token, last) = (number(row, 0)?, number(row, 1)?);
+        Ok(Head { token, last, abandoned, losses: row.get(3)? })
+    })
+    .optional()
 }
 
 fn deadline(conn: &Connection, lock: &Name, hold: HoldId) -> Result<Option<u64>> {

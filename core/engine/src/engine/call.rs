@@ -43,10 +43,17 @@ pub(crate) struct Call<C> {
     pub lock: u32,
     pub seat: Option<Key>,
     pub since: Time,
+    /// How many came before it at the same instant.
+    pub nth: u32,
     pub deadline: Option<Time>,
 }
 
 impl<C> Call<C> {
+    /// Which of two calls came first.
+    pub fn age(&self) -> (Time, u32) {
+        (self.since, if planted!(TiesByChance) { 0 } else { self.nth })
+    }
+
     pub fn ask(&self) -> Option<&Ask> {
         match &self.wish {
             Wish::Acquire(ask) | Wish::Join(ask) => Some(ask),

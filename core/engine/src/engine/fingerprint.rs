@@ -10,6 +10,7 @@ impl<C: Hash> Hash for Engine<C> {
             options: _,
             random,
             now,
+            arrived,
             locks,
             names: _,
             seats,
@@ -25,7 +26,7 @@ impl<C: Hash> Hash for Engine<C> {
         } = self;
         // Options and seed stay what they were; names say the same as the locks.
         random.get_word_pos().hash(state);
-        (now, locks, seats, holds, calls, queries).hash(state);
+        (now, arrived, locks, seats, holds, calls, queries).hash(state);
         (flights, timers, beats, link, closing).hash(state);
         debug_assert!(effects.is_empty(), "drain the effects first: they are not hashed");
     }

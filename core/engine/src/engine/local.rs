@@ -88,7 +88,7 @@ impl<C: Clone> Engine<C> {
             Patience::Forever => None,
         };
         let wish = if join.is_some() { Wish::Join(ask) } else { Wish::Acquire(ask) };
-        let key = self.add_call(Call { call, wish, lock, seat: join, since: now, deadline });
+        let key = self.add_call(call, wish, lock, join, deadline);
         if let Some(seat) = join.and_then(|seat| self.seats.get_mut(seat)) {
             seat.companions.push(key);
         }

@@ -67,8 +67,8 @@ impl<C: Clone> Engine<C> {
                     let lock = entry.lock;
                     entry.wish = Wish::Acquire(ask);
                     entry.seat = None;
-                    let since = entry.since;
-                    self.queue_by_age(lock, call, since);
+                    let age = entry.age();
+                    self.queue_by_age(lock, call, age);
                 }
                 Wish::Acquire(_) => {}
             }
@@ -76,11 +76,11 @@ impl<C: Clone> Engine<C> {
     }
 
     /// Puts a call into the local queue at the place that its age gives it.
-    fn queue_by_age(&mut self, lock: u32, call: CallKey, since: Time) {
+    fn queue_by_age(&mut self, lock: u32, call: CallKey, age: (Time, u32)) {
         let calls = &self.calls;
         let Some((index, _)) = self.locks.at(lock) else { return };
         let Some(lock) = self.locks.get_mut(index) else { return };
-        let younger = |other: &CallKey| calls.get(other.key()).is_some_and(|c| c.since > since);
+        let younger = |other: &CallKey| calls.get(other.key()).is_some_and(|c| c.age() > age);
         let at = lock.waiting.iter().position(younger).unwrap_or(lock.waiting.len());
         lock.waiting.insert(at, call);
         lock.live += 1;

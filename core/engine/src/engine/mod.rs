@@ -71,6 +71,8 @@ pub struct Engine<C> {
     random: ChaCha8Rng,
     /// The latest reading that was passed in: time never goes back here.
     now: Time,
+    /// How many calls came at that instant.
+    arrived: u32,
     locks: Slab<Lock>,
     names: BTreeMap<Name, Key>,
     seats: Slab<Seat<C>>,
@@ -98,6 +100,7 @@ impl<C: Clone> Engine<C> {
             options,
             random: ChaCha8Rng::from_seed(seed),
             now: Time::ZERO,
+            arrived: 0,
             locks: Slab::new(),
             names: BTreeMap::new(),
             seats: Slab::new(),
@@ -193,7 +196,7 @@ impl<C: Clone> Engine<C> {
         let deadline = now + self.options.request_timeout;
         let wish = Wish::Extend { hold, lease };
         let deadline = Some(deadline);
-        let key = self.add_call(Call { call, wish, lock, seat: Some(seat), since: now, deadline });
+        let key = self.add_call(call, wish, lock, Some(seat), deadline);
         if let Some(seat) = self.seats.get_mut(seat) {
             seat.companions.push(key);
         }
@@ -254,8 +257,12 @@ impl<C: Clone> Engine<C> {
 
     /// Takes a clock reading: two threads may read before they get here in the other order.
     fn at(&mut self, now: Time) -> Time {
-        self.now = if planted!(ClockGoesBack) { now } else { self.now.max(now) };
-        self.now
+        let now = if planted!(ClockGoesBack) { now } else { self.now.max(now) };
+        if now != self.now {
+            self.arrived = 0;
+        }
+        self.now = now;
+        now
     }
 
     /// What every call ends with: the beats that are due leave together.
@@ -275,9 +282,17 @@ impl<C: Clone> Engine<C> {
         self.effects.push_back(Effect::Complete(call, outcome));
     }
 
-    fn add_call(&mut self, call: Call<C>) -> CallKey {
-        let deadline = call.deadline;
-        let key = self.calls.insert(call);
+    fn add_call(
+        &mut self,
+        call: C,
+        wish: Wish,
+        lock: u32,
+        seat: Option<Key>,
+        deadline: Option<Time>,
+    ) -> CallKey {
+        let (since, nth) = (self.now, self.arrived);
+        self.arrived += 1;
+        let key = self.calls.insert(Call { call, wish, lock, seat, since, nth, deadline });
         if let Some(at) = deadline {
             self.timers.insert((at, Due::Call(key)));
         }

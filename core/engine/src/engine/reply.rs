@@ -156,6 +156,7 @@ impl<C: Clone> Engine<C> {
         seat.token = state.token;
         seat.end = state.end.max(state.token);
         seat.abandoned = state.abandoned;
+        seat.losses = state.losses;
         seat.valid_until = valid_until(sent, lease);
         seat.asked = lease;
         seat.contact = sent;
@@ -329,8 +330,8 @@ impl<C: Clone> Engine<C> {
 
     pub(super) fn pushed(&mut self, now: Time, push: Push) {
         match push {
-            Push::Granted { hold, lock, token, end, abandoned, others_waiting } => {
-                let early = Early { token, end, abandoned, others: others_waiting };
+            Push::Granted { hold, lock, token, end, abandoned, losses, others_waiting } => {
+                let early = Early { token, end, abandoned, losses, others: others_waiting };
                 match self.seat_of(hold) {
                     Some(key) => self.push_granted(now, key, early),
                     None => {
@@ -384,6 +385,7 @@ impl<C: Clone> Engine<C> {
         seat.token = push.token;
         seat.end = push.end.max(push.token);
         seat.abandoned = push.abandoned;
+        seat.losses = push.losses;
         let since = if planted!(PushFromReceipt) { now } else { seat.queued_at };
         seat.valid_until = valid_until(since, seat.claim_lease);
         seat.asked = seat.claim_lease;

@@ -28,6 +28,7 @@ pub(crate) struct Early {
     pub token: u64,
     pub end: u64,
     pub abandoned: Abandoned,
+    pub losses: u32,
     pub others: u32,
 }
 
@@ -96,6 +97,8 @@ pub(crate) struct Seat<C> {
     pub used: u64,
     pub end: u64,
     pub abandoned: Abandoned,
+    /// How many losses the grant told of.
+    pub losses: u32,
     pub valid_until: Time,
     /// The lease of the request that `valid_until` counts from.
     pub asked: Duration,
@@ -154,6 +157,7 @@ impl<C> Seat<C> {
             used: 0,
             end: 0,
             abandoned: Abandoned::No,
+            losses: 0,
             valid_until: Time::ZERO,
             asked: Duration::ZERO,
             contact: Time::ZERO,
@@ -189,7 +193,8 @@ impl<C> Seat<C> {
 
     /// The release that ends this seat at the store.
     pub fn release(&self, told: bool, lost: bool) -> Release {
-        Release { lock: self.name.clone(), hold: self.id, used: self.used, told, lost }
+        let (lock, hold) = (self.name.clone(), self.id);
+        Release { lock, hold, used: self.used, told, lost, losses: self.losses }
     }
 
     /// An acquire may have been executed, or may yet be, until the store's time `not_after`.

@@ -25,7 +25,6 @@ if arg[12] then finish(s, arg[12], arg[13] + 0, arg[14] + 0) end
 local hold = hold_of(s, id)
 if hold then
   renew(s, hold, lease, polling)
-  hold.told = true
   settle(s, nil, floor)
   return answer(standing(s, id))
 end

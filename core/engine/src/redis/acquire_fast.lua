@@ -1,6 +1,6 @@
 -- Acquire: the free lock that nobody waits for, granted at once to an ordinary owner; or a place
 -- in the queue.
--- KEYS: record, queue. ARGV: hold, client, lease, not_after, floor, flags;
+-- KEYS: record, queue. ARGV: hold, client, lease, not_after, floor, polling (0, 1);
 --   ticket, claim, silence of a waiter; owner, attach; hold, used, flags of a release before.
 local call, key, arg = redis.call, KEYS[1], ARGV
 local time = call('TIME')
@@ -34,7 +34,7 @@ if not arg[10] then
       if ticket < now then ticket = now end
     end
     local head, plain = 1, #waiting == count * 2 and deadline > now and deadline <= now + hold[2]
-      and hold[3] + 0 < 8
+      and hold[3] + 0 < 4
     for i = 1, #waiting, 2 do
       local before, heard, silence =
         string.match(waiting[i + 1], '^(%d+) (%d+) 0 %d+ %d+ (%d+)\n[^\n]*\n$')
@@ -51,7 +51,7 @@ if not arg[10] then
       if k < ticket then k = ticket end
       call('HSET', key, 'k', digits('%.0f', k), 'n', count + 1)
       call('HSET', KEYS[2], arg[1], digits('%.0f %.0f %d %s %s %s\n%s\n', ticket, now,
-        arg[6] == '5' and 1 or 0, arg[3], arg[8], arg[9], arg[2]))
+        arg[6] + 0, arg[3], arg[8], arg[9], arg[2]))
       call('PEXPIRE', KEYS[2], digits('%d', (deadline - now) / 1000 + 86400000))
       -- A holder that polls has no inbox.
       if hold[3] % 2 == 0 then

@@ -12,7 +12,7 @@ for i = 1, #KEYS / 2 do
   local field = try('HMGET', key, 'v', 'i', 'n', 'f', 'd', 'l', 'e', 't', 'b')
   if field.err then
     answers[i + 1] = field.err
-  elseif field[1] == '1' and field[2] == arg[at] and field[3] == '0' and field[4] + 0 < 8
+  elseif field[1] == '1' and field[2] == arg[at] and field[3] == '0' and field[4] + 0 < 4
     and field[5] + 0 > now then
     local deadline, lease, last = field[5] + 0, arg[at + 1] + 0, field[7] + 0
     if deadline > now + field[6] then deadline = now + field[6] end
@@ -26,7 +26,7 @@ for i = 1, #KEYS / 2 do
       answers[i + 1] = kept.err
     else
       call('HSET', key, 'd', digits('%.0f', deadline), 'l', digits('%.0f', lease),
-        'e', digits('%.0f', last), 'f', (field[4] > '3' and 4 or 0) + polling)
+        'e', digits('%.0f', last), 'f', polling)
       answers[i + 1] = { 0, field[8] + 0, last, lease, field[9] + 0 }
     end
   else

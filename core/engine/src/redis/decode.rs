@@ -16,9 +16,15 @@ pub(super) fn token(number: u64) -> Option<u64> {
     (number <= 1 << 53).then_some(number)
 }
 
-/// What the scripts write for `Abandoned`.
-pub(super) fn abandoned(code: u64) -> Option<Abandoned> {
-    [Abandoned::No, Abandoned::Yes, Abandoned::Unknown].into_iter().nth(usize::try_from(code).ok()?)
+/// What the scripts write for `Abandoned`, and for the losses that it tells of.
+pub(super) fn abandoned(code: u64) -> Option<(Abandoned, u32)> {
+    let abandoned = match code % 4 {
+        0 => Abandoned::No,
+        1 => Abandoned::Yes,
+        2 => Abandoned::Unknown,
+        _ => return None,
+    };
+    Some((abandoned, u32::try_from(code / 4).ok()?))
 }
 
 impl Codec {
@@ -126,11 +132,13 @@ fn state(fields: &[Value]) -> Option<State> {
     let count = |at: usize| field(at).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
     let standing = match field(0)? {
         0 => {
+            let (abandoned, losses) = abandoned(field(4)?)?;
             return Some(State {
                 token: token(field(1)?)?,
                 end: token(field(2)?)?,
                 lease: Duration::from_micros(field(3)?),
-                abandoned: abandoned(field(4)?)?,
+                abandoned,
+                losses,
                 others_waiting: count(5)?,
                 publish_failed: field(6)? != 0,
                 ..State::bare(Standing::Granted)

@@ -48,7 +48,7 @@ impl Codec {
             digits(micros_up(ask.lease)),
             digits(ask.not_after),
             digits(ask.floor),
-            digits(4 + self.polling()),
+            digits(self.polling()),
         ];
         match ask.wait {
             Some(wait) => args.extend([
@@ -89,6 +89,7 @@ impl Codec {
 }
 
 fn released(release: &Release) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
-    let flags = u64::from(release.told) + 2 * u64::from(release.lost);
+    let losses = 4 * u64::from(release.losses);
+    let flags = u64::from(release.told) + 2 * u64::from(release.lost) + losses;
     (release.hold.to_string().into_bytes(), digits(release.used), digits(flags))
 }

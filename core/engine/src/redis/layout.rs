@@ -8,7 +8,6 @@ use crate::store::{Record, StoredHold, StoredWaiter};
 const POLLING: u64 = 1;
 const CLAIM: u64 = 2;
 const SILENT: u64 = 2;
-const TOLD: u64 = 4;
 
 /// A lock's record out of its two hashes, each as `HGETALL` gives it.
 ///
@@ -51,12 +50,14 @@ fn read(record: &[Value], queue: &[Value]) -> Option<Record> {
     waiters.sort_by_key(|waiter| (waiter.ticket, waiter.hold));
     let owner = if holds.is_empty() { None } else { read_owner(text("o")?)? };
     let released = text("r")?;
+    let (abandoned, losses) = abandoned(number("b")?)?;
     Some(Record {
         owner,
         holds,
         token: number("t")?,
         last: number("e")?,
-        abandoned: abandoned(number("b")?)?,
+        abandoned,
+        losses,
         released: if released.is_empty() { None } else { Some(HoldId::parse(released)?) },
         ticket: number("k")?,
         waiters,
@@ -89,7 +90,6 @@ fn read_hold(line: &str) -> Option<StoredHold> {
         lease,
         asked: lease,
         claim: flags & CLAIM != 0,
-        told: flags & TOLD != 0,
     })
 }
 

@@ -6,21 +6,19 @@ local BLOCK = 1024
 
 local function bit(flags, value) return flags % (value * 2) >= value end
 
-local function flags(a, b, c, d)
-  return (a and 1 or 0) + (b and 2 or 0) + (c and 4 or 0) + (d and 8 or 0)
-end
+local function flags(a, b, c) return (a and 1 or 0) + (b and 2 or 0) + (c and 4 or 0) end
 
 local function load_holds(s, field)
   if not field.i then return end
   local f = field.f + 0
   s.holds[1] = { id = field.i, deadline = field.d + 0, lease = field.l + 0, client = field.c,
-    polling = bit(f, 1), claim = bit(f, 2), told = bit(f, 4) }
+    polling = bit(f, 1), claim = bit(f, 2) }
   for line in string.gmatch(field.x or '', '[^\n]+') do
     local id, deadline, lease, more, client =
       string.match(line, '^(%x+) (%d+) (%d+) (%d) (.*)$')
     more = more + 0
     s.holds[#s.holds + 1] = { id = id, deadline = deadline + 0, lease = lease + 0,
-      client = client, polling = bit(more, 1), claim = bit(more, 2), told = bit(more, 4) }
+      client = client, polling = bit(more, 1), claim = bit(more, 2) }
   end
   s.owner = field.o or ''
 end
@@ -47,7 +45,7 @@ local function load(key, queue, grows)
   local s = {
     key = key, queue = queue, grows = grows, holds = {}, owner = '', waiters = {},
     token = (field.t or 0) + 0, last = (field.e or 0) + 0, ticket = (field.k or 0) + 0,
-    released = field.r or '', abandoned = (field.b or NO) + 0,
+    released = field.r or '', abandoned = (field.b or NO) % 4, losses = math.floor((field.b or 0) / 4),
     failed = 0, changed = {}, gone = {}, dirty = false,
   }
   load_holds(s, field)
@@ -76,19 +74,22 @@ local function begin(s)
   end
 end
 
+-- What a holder hears of its predecessor, and of how many holds its owner lost since.
+local function news(s) return s.abandoned + s.losses * 4 end
+
 local function save_record(s)
   local more = {}
   for i = 2, #s.holds do
     local hold = s.holds[i]
     more[#more + 1] = string.format('%s %.0f %.0f %d %s\n', hold.id, hold.deadline, hold.lease,
-      flags(hold.polling, hold.claim, hold.told), hold.client)
+      flags(hold.polling, hold.claim), hold.client)
   end
   redis.call('HSET', s.key, 'v', '1', 'o', s.owner, 't', s.token, 'e', s.last, 'k', s.ticket,
-    'r', s.released, 'b', s.abandoned, 'n', #s.waiters + #more, 'x', table.concat(more))
+    'r', s.released, 'b', news(s), 'n', #s.waiters + #more, 'x', table.concat(more))
   local hold = s.holds[1]
   if hold then
     redis.call('HSET', s.key, 'i', hold.id, 'd', hold.deadline, 'l', hold.lease,
-      'f', flags(hold.polling, hold.claim, hold.told, s.owner ~= ''), 'c', hold.client)
+      'f', flags(hold.polling, hold.claim, s.owner ~= ''), 'c', hold.client)
   else
     redis.call('HDEL', s.key, 'i')
   end
@@ -169,10 +170,12 @@ local function hear(s, id, polling)
   return waiter
 end
 
+local function vacate(s) s.owner, s.losses = '', 0 end
+
+-- Those of the owner's holds that remain were not told of it.
 local function lose(s, how)
   if s.abandoned ~= YES then s.abandoned = how end
-  for _, hold in ipairs(s.holds) do hold.told = false end
-  if #s.holds == 0 then s.owner = '' end
+  if #s.holds == 0 then vacate(s) else s.losses = s.losses + 1 end
   s.dirty = true
 end
 
@@ -215,7 +218,7 @@ end
 
 local function add_hold(s, id, client, lease, polling, claim)
   s.holds[#s.holds + 1] = { id = id, client = client, deadline = now + lease, lease = lease,
-    polling = polling, claim = claim, told = true }
+    polling = polling, claim = claim }
   s.dirty = true
 end
 
@@ -245,9 +248,9 @@ local function serve(s, w, at, caller, floor)
   if #s.holds == 0 then reserve(s, floor) end
   local called = w.id == caller
   if not called and not w.polling then
-    local heard = publish(s, w.client, '1 granted ' .. w.id .. ' ' .. string.format('%.0f %.0f %d %d', s.token,
-      s.last, s.abandoned, others(s, w.id)))
-    if heard == 0 then
+    local listeners = publish(s, w.client, '1 granted ' .. w.id .. ' ' .. string.format('%.0f %.0f %d %d', s.token,
+      s.last, news(s), others(s, w.id)))
+    if listeners == 0 then
       s.token, s.last, s.abandoned = token, last, abandoned
       w.silent = true
       s.changed[w.id] = true
@@ -272,7 +275,7 @@ end
 
 -- Ends a hold or leaves the queue, without handing on: 0 done, 1 left, 2 unknown.
 local function finish(s, id, used, how)
-  local told, lost = bit(how, 1), bit(how, 2)
+  local told, lost, losses = bit(how, 1), bit(how, 2), math.floor(how / 4)
   local hold, at = hold_of(s, id)
   if hold then
     table.remove(s.holds, at)
@@ -280,12 +283,12 @@ local function finish(s, id, used, how)
     s.dirty = true
     if lost then
       lose(s, YES)
-    elseif told and hold.told and used >= s.token then
+    elseif told and used >= s.token and losses == s.losses then
       -- Not when a repeated release meets a late copy of its own acquire, granted for nobody.
       s.abandoned = NO
     end
     if #s.holds == 0 then
-      s.owner = ''
+      vacate(s)
       s.last = math.max(s.token, used)
     end
     return told and 0 or 1
@@ -307,7 +310,7 @@ end
 local function standing(s, id)
   local hold = hold_of(s, id)
   if hold then
-    return { 0, s.token, s.last, hold.deadline - now, s.abandoned, others(s, id), s.failed }
+    return { 0, s.token, s.last, hold.deadline - now, news(s), others(s, id), s.failed }
   end
   local waiter, head = waiter_of(s, id), 1
   for _, w in ipairs(s.waiters) do

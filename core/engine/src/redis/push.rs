@@ -19,10 +19,10 @@ pub(super) fn decode(payload: &[u8]) -> Option<Push> {
             let mut words = rest.splitn(5, ' ');
             let mut number = || words.next()?.parse::<u64>().ok();
             let (token, end) = (decode::token(number()?)?, decode::token(number()?)?);
-            let abandoned = abandoned(number()?)?;
+            let (abandoned, losses) = abandoned(number()?)?;
             let others_waiting = u32::try_from(number()?).unwrap_or(u32::MAX);
             let lock = decode_name(words.next()?)?;
-            Some(Push::Granted { lock, hold, token, end, abandoned, others_waiting })
+            Some(Push::Granted { lock, hold, token, end, abandoned, losses, others_waiting })
         }
         "wanted" => Some(Push::Wanted { lock: decode_name(rest)?, hold }),
         "broken" => Some(Push::Broken { lock: decode_name(rest)?, hold }),

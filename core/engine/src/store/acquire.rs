@@ -46,7 +46,6 @@ impl Record {
             if !planted!(ClaimNotRenewed) {
                 hold.renew(now, micros_up(ask.lease), caller.polling);
             }
-            hold.told = true;
             let failed = self.settle(&settle, out);
             return Ok(self.standing(now, ask.hold, failed));
         }
@@ -100,7 +99,6 @@ impl Record {
             lease,
             asked: lease,
             claim: false,
-            told: true,
         });
         self.standing(now, ask.hold, publish_failed)
     }

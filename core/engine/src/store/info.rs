@@ -25,6 +25,7 @@ impl Record {
                 end: self.last,
                 lease: Duration::from_micros(hold.deadline - now),
                 abandoned: self.abandoned,
+                losses: self.losses,
                 others_waiting,
                 publish_failed,
                 ..State::bare(Standing::Granted)

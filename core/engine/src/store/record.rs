@@ -46,9 +46,6 @@ pub struct StoredHold {
     pub asked: u64,
     /// Given by hand-off, and its holder not heard from yet.
     pub claim: bool,
-    /// The grant told the holder of `abandoned` as it stands; false once another hold of the same
-    /// owner was lost after it.
-    pub told: bool,
 }
 
 /// A waiter as stored. Times are the store's, in microseconds.
@@ -90,6 +87,9 @@ pub struct Record {
     /// What the next holder is told of its predecessor. A record that was never there says
     /// unknown.
     pub abandoned: Abandoned,
+    /// How often the present owner lost a hold and kept others. A release that was told of fewer
+    /// does not clear `abandoned`. 0 while the lock is free.
+    pub losses: u32,
     /// The hold that was released last.
     pub released: Option<HoldId>,
     /// The last ticket given.

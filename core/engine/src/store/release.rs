@@ -43,19 +43,20 @@ impl Record {
         {
             let hold = self.holds.remove(at);
             // A repeated release may meet a late copy of its own acquire, granted for nobody: who
-            // was told of an earlier token was not told of this one.
-            let heard = release.used >= self.token || planted!(StrayReleaseTells);
+            // was told of an earlier token, or of fewer losses, was not told of this one.
+            let heard = (release.used >= self.token || planted!(StrayReleaseTells))
+                && (release.losses == self.losses || planted!(CoHoldReleaseTells));
             if planted!(OwnerLosesCoHolds) {
                 self.holds.clear();
             }
             self.released = Some(hold.hold);
             if release.lost {
                 self.lose(Abandoned::Yes);
-            } else if release.told && heard && hold.told || planted!(CancelClearsAbandoned) {
+            } else if release.told && heard || planted!(CancelClearsAbandoned) {
                 self.abandoned = Abandoned::No;
             }
             if self.holds.is_empty() {
-                self.owner = None;
+                self.vacate();
                 self.give_back(release.used);
             }
             return if release.told { Released::Done } else { Released::Left };

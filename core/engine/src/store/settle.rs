@@ -40,17 +40,22 @@ impl Record {
         self.tick_queue(now);
     }
 
-    /// A hold ended without its holder's release. Those that remain were not told of it.
+    /// Holds ended without their holders' release. Those that remain were not told of it.
     pub(super) fn lose(&mut self, how: Abandoned) {
         if self.abandoned != Abandoned::Yes {
             self.abandoned = how;
         }
-        for hold in &mut self.holds {
-            hold.told = false;
-        }
         if self.holds.is_empty() {
-            self.owner = None;
+            self.vacate();
+        } else {
+            self.losses = self.losses.saturating_add(1);
         }
+    }
+
+    /// Nobody holds the lock any more.
+    pub(super) fn vacate(&mut self) {
+        self.owner = None;
+        self.losses = 0;
     }
 
     /// Hands the lock to the first live waiter if it is free, and to all live waiters of its
@@ -97,6 +102,7 @@ impl Record {
                 token: self.token,
                 end: self.last,
                 abandoned: self.abandoned,
+                losses: self.losses,
                 others_waiting: self.others_waiting(now, waiter.hold),
             };
             out.announce(waiter.client.id(), push)
@@ -125,7 +131,6 @@ impl StoredHold {
             lease,
             asked: waiter.lease,
             claim: !called,
-            told: true,
         }
     }
 

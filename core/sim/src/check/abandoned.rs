@@ -24,8 +24,8 @@ struct Last {
 #[derive(Debug, Default)]
 struct Lock {
     last: Option<Last>,
-    /// The ordinary hold that the store granted last.
-    stored: Option<HoldId>,
+    /// The ordinary hold that the store granted last, and its token.
+    stored: Option<(HoldId, u64)>,
     /// That hold was told, and its holder released it: the next one hears 'no'.
     clean: bool,
     /// What was granted up to then may be unknown to the store, or its end known too early.
@@ -83,8 +83,13 @@ impl AbandonedTruth {
             self.released.insert(release.hold);
         }
         let it = &mut self.locks[lock];
-        if released == Released::Done && it.stored == Some(release.hold) {
-            it.clean = release.told && !release.lost && self.exact;
+        if let Some((hold, token)) = it.stored
+            && released == Released::Done
+            && hold == release.hold
+        {
+            // Who was told of an earlier token was not told of this one.
+            let told = release.told && release.used >= token;
+            it.clean = told && !release.lost && self.exact;
         }
     }
 
@@ -128,7 +133,7 @@ impl AbandonedTruth {
     ) -> Result<(), String> {
         let it = &mut self.locks[grant.lock];
         let clean = std::mem::take(&mut it.clean);
-        it.stored = grant.owner.is_none().then_some(grant.hold);
+        it.stored = grant.owner.is_none().then_some((grant.hold, grant.token));
         if clean && abandoned != Abandoned::No {
             return Err(format!(
                 "lock {}: {:?} is told {abandoned:?} after a clean release",

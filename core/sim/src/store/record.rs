@@ -1,10 +1,12 @@
 //! The rules in Rust over a map of records, as the memory and SQLite stores run them.
 
+use std::collections::BTreeMap;
+
 use fencelock_engine::plant::{self, Bug};
-use fencelock_engine::reply::{Body, Failure, Refusal, RefusalKind, Reply};
-use fencelock_engine::request::Op;
+use fencelock_engine::reply::{Body, Failure, Refusal, RefusalKind, Reply, Standing};
+use fencelock_engine::request::{Op, Release};
 use fencelock_engine::store::{Caller, Record};
-use fencelock_engine::{ClientId, Name};
+use fencelock_engine::{ClientId, HoldId, Name};
 
 use crate::fault::Refusing;
 use crate::store::{Reach, Store};
@@ -18,6 +20,8 @@ pub struct RecordStore {
     replica: Vec<(Name, Record)>,
     refusing: Option<Refusing>,
     foreign: Vec<Name>,
+    /// Of how many losses each hold's latest acquire was told; only with a bug that was planted.
+    told: BTreeMap<HoldId, u32>,
 }
 
 impl RecordStore {
@@ -76,6 +80,7 @@ impl Store for RecordStore {
         self.replica.clear();
         self.refusing = None;
         self.foreign.clear();
+        self.told.clear();
     }
 
     fn enrol(&mut self, number: u64, polling: bool) {
@@ -97,13 +102,17 @@ impl Store for RecordStore {
             }));
         }
         self.check_foreign(op)?;
-        let RecordStore { callers, records, foreign, .. } = self;
+        let RecordStore { callers, records, foreign, told, .. } = self;
         let caller = &callers[incarnation];
         let body = match op {
             Op::Acquire(ask) => {
                 let index = RecordStore::record(records, &ask.lock);
                 let state = records[index].1.acquire(now, caller, ask, reach);
-                Body::Acquire(state.map_err(Failure::Refused)?)
+                let state = state.map_err(Failure::Refused)?;
+                if plant::on(Bug::StrayJoinTells) && state.standing == Standing::Granted {
+                    told.insert(ask.hold, state.losses);
+                }
+                Body::Acquire(state)
             }
             Op::Beat(beats) => Body::Beat(
                 beats
@@ -119,6 +128,9 @@ impl Store for RecordStore {
             ),
             Op::Release(release) => {
                 let index = RecordStore::record(records, &release.lock);
+                let wrong = told.get(&release.hold);
+                let wrong = wrong.map(|&losses| Release { losses, ..release.clone() });
+                let release = wrong.as_ref().unwrap_or(release);
                 Body::Release(records[index].1.release(now, release, reach))
             }
             Op::Inspect(lock) => Body::Inspect(

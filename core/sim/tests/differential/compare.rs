@@ -8,7 +8,7 @@ use fencelock_engine::redis::{Command, Value, decode_record};
 use fencelock_engine::reply::{
     Body, Failure, Push, Refusal, RefusalKind, Released, Reply, Standing, State,
 };
-use fencelock_engine::request::Op;
+use fencelock_engine::request::{Op, Release};
 use fencelock_engine::store::{Announce, Delivery, Record};
 
 use crate::clients::Client;
@@ -63,7 +63,8 @@ impl Counts {
             "release left",
             "release unknown",
             "claim",
-            "untold",
+            "loss told",
+            "loss not told",
         ] {
             assert!(self.seen.get(case).is_some_and(|n| *n >= 5), "too few of: {case}, {self:?}");
         }
@@ -84,11 +85,19 @@ impl Counts {
         }
     }
 
+    /// A release of one of several holds of an owner who lost another.
+    fn see_release(&mut self, release: &Release, record: &Record) {
+        let there = record.holds.iter().any(|hold| hold.hold == release.hold);
+        if there && record.losses > 0 && release.told && !release.lost {
+            let told = release.losses == record.losses;
+            self.see(if told { "loss told" } else { "loss not told" });
+        }
+    }
+
     fn see_record(&mut self, record: &Record) {
         let cases = [
             ("co-hold", record.holds.len() > 1),
             ("claim", record.holds.iter().any(|hold| hold.claim)),
-            ("untold", record.holds.iter().any(|hold| !hold.told)),
             ("silenced", record.waiters.iter().any(|waiter| waiter.silent)),
         ];
         for (case, met) in cases {
@@ -257,6 +266,9 @@ pub fn run(server: &mut dyn Server, seed: u64, steps: usize, counts: &mut Counts
             world.change(server, change);
         }
         let op = plan.op(world.now, &world.names, &world.records);
+        if let Op::Release(release) = &op {
+            counts.see_release(release, &world.records[world.at(&release.lock)]);
+        }
         let client = plan.index(world.clients.len());
         let trace = format!("seed {seed} step {step} now {} client {client}: {op:?}", world.now);
 

@@ -80,8 +80,8 @@ impl Plan {
 
     fn owner(&mut self) -> Option<OwnerId> {
         match self.below(5) {
-            0 => Some(OwnerId::new("owner one").unwrap()),
-            1 => Some(OwnerId::new("zwei").unwrap()),
+            0..2 => Some(OwnerId::new("owner one").unwrap()),
+            2 => Some(OwnerId::new("zwei").unwrap()),
             _ => None,
         }
     }
@@ -108,9 +108,16 @@ impl Plan {
     }
 
     fn release(&mut self, lock: &Name, record: &Record) -> Release {
-        let hold = self.hold(record);
+        // What was lost beside others is told, or not, by a release of one of those.
+        let hold = match record.losses > 0 && self.chance(70) {
+            true => record.holds[self.index(record.holds.len())].hold,
+            false => self.hold(record),
+        };
         let used = if self.chance(50) { 0 } else { record.token + self.below(300) };
-        Release { lock: lock.clone(), hold, used, told: self.chance(80), lost: self.chance(15) }
+        let losses =
+            if self.chance(60) { u32::try_from(self.below(3)).unwrap() } else { record.losses };
+        let (told, lost) = (self.chance(80), self.chance(15));
+        Release { lock: lock.clone(), hold, used, told, lost, losses }
     }
 
     fn wait(&mut self, now: u64) -> Wait {

@@ -209,7 +209,7 @@ pub fn acquire(lock: &str, hold: HoldId, wait: bool) -> Op {
 }
 
 pub fn release(lock: &str, hold: HoldId) -> Op {
-    Op::Release(Release { lock: name(lock), hold, used: 0, told: true, lost: false })
+    Op::Release(Release { lock: name(lock), hold, used: 0, told: true, lost: false, losses: 0 })
 }
 
 pub fn beat(locks: &[(&str, HoldId)]) -> Op {

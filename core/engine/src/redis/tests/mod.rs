@@ -94,10 +94,11 @@ fn garbled_replies_are_refused_and_do_not_panic() {
 #[test]
 fn messages_are_read_and_strange_ones_left() {
     let hold = HoldId(255);
-    let text = format!("1 granted {hold} 10 1033 2 3 a%7Bb c");
+    let text = format!("1 granted {hold} 10 1033 22 3 a%7Bb c");
     let lock = Name::new("a{b c").unwrap();
-    let abandoned = Abandoned::Unknown;
-    let push = Push::Granted { lock, hold, token: 10, end: 1033, abandoned, others_waiting: 3 };
+    let (abandoned, losses) = (Abandoned::Unknown, 5);
+    let (token, end, others_waiting) = (10, 1033, 3);
+    let push = Push::Granted { lock, hold, token, end, abandoned, losses, others_waiting };
     assert_eq!(codec("fl:").decode_push(text.as_bytes()), Some(push));
     for strange in ["", "1", "2 wanted x y", "1 wanted 00 job", "hello"] {
         assert_eq!(codec("fl:").decode_push(strange.as_bytes()), None);

@@ -137,6 +137,42 @@ fn bug_82_an_owners_entry_that_was_passed_over_joins_when_it_is_heard() {
 }
 
 #[test]
+fn bug_99_a_late_copy_joins_for_nobody_after_the_owner_lost_a_hold() {
+    let mut bench = Bench::new();
+    bench.owned(10, "order 7");
+    bench.release(10);
+    bench.owned(11, "order 7");
+    bench.owned(20, "order 7");
+    let copy = Acquire { owner: Some(OwnerId::new("order 7").unwrap()), ..bench.ask(20) };
+    bench.owned(21, "order 7");
+    bench.owned(22, "order 7");
+    assert_eq!(bench.release(20), Released::Done);
+    assert_eq!(bench.release(22), Released::Done);
+    assert_eq!(bench.end(11, bench.record.token, true, true), Released::Done);
+    // For nobody: its holder has released, and never sees this answer.
+    let mut out = (&mut bench.pushes, &bench.deaf, false);
+    let stray = bench.record.acquire(bench.now, &caller(20), &copy, &mut out).unwrap();
+    assert_eq!((stray.abandoned, stray.losses), (Abandoned::Yes, 1));
+    bench.end(20, stray.token, true, false);
+    bench.release(21);
+    assert_eq!(bench.try_it(30).abandoned, Abandoned::Yes);
+}
+
+#[test]
+fn an_owners_hold_that_was_told_of_the_loss_clears_it() {
+    let mut bench = Bench::new();
+    bench.owned(10, "order 7");
+    bench.owned(20, "order 7");
+    bench.end(10, bench.record.token, true, true);
+    assert_eq!(bench.owned(30, "order 7").abandoned, Abandoned::Yes);
+    bench.release(30);
+    bench.release(20);
+    assert_eq!(bench.record.losses, 0, "the tenure is over");
+    bench.release(30);
+    assert_eq!(bench.try_it(40).abandoned, Abandoned::No);
+}
+
+#[test]
 fn a_publish_that_fails_grants_with_the_claim() {
     let mut bench = Bench::new();
     bench.wait(10);

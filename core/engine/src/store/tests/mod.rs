@@ -3,7 +3,7 @@
 mod bugs;
 mod promises;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::id::{ClientId, HoldId, OwnerId};
@@ -20,6 +20,8 @@ const CLAIM: u64 = 3 * SECOND;
 struct Bench {
     now: u64,
     record: Record,
+    /// Of how many losses each hold was told.
+    losses: BTreeMap<u128, u32>,
     pushes: Vec<Push>,
     deaf: BTreeSet<String>,
     denied: bool,
@@ -55,7 +57,8 @@ impl Bench {
     fn new() -> Bench {
         let now = 1_700_000_000 * SECOND;
         let (pushes, deaf) = (Vec::new(), BTreeSet::new());
-        Bench { now, record: Record::default(), pushes, deaf, denied: false }
+        let (record, losses) = (Record::default(), BTreeMap::new());
+        Bench { now, record, losses, pushes, deaf, denied: false }
     }
 
     fn ask(&self, id: u128) -> Acquire {
@@ -80,7 +83,11 @@ impl Bench {
     fn acquire(&mut self, ask: &Acquire) -> State {
         let caller = caller(ask.hold.0);
         let mut out = (&mut self.pushes, &self.deaf, self.denied);
-        self.record.acquire(self.now, &caller, ask, &mut out).unwrap()
+        let state = self.record.acquire(self.now, &caller, ask, &mut out).unwrap();
+        if state.standing == Standing::Granted {
+            self.losses.insert(ask.hold.0, state.losses);
+        }
+        state
     }
 
     fn wait(&mut self, id: u128) -> State {
@@ -108,7 +115,8 @@ impl Bench {
     }
 
     fn end(&mut self, id: u128, used: u64, told: bool, lost: bool) -> Released {
-        let release = Release { lock: name(), hold: HoldId(id), used, told, lost };
+        let losses = self.losses.get(&id).copied().unwrap_or(0);
+        let release = Release { lock: name(), hold: HoldId(id), used, told, lost, losses };
         let mut out = (&mut self.pushes, &self.deaf, self.denied);
         self.record.release(self.now, &release, &mut out)
     }

@@ -114,7 +114,8 @@ fn p04_the_release_of_an_unanswered_acquire_finds_the_node() {
 fn p10_releasing_and_queueing_again_is_one_round_trip() {
     let mut talk = Talk::held(1, 4);
     talk.batches = 0;
-    let after = Release { lock: name(), hold: hold(1), used: 0, told: true, lost: false };
+    let after =
+        Release { lock: name(), hold: hold(1), used: 0, told: true, lost: false, losses: 0 };
     let wait = Wait { ticket: 0, claim: TIMEOUT, silence: TIMEOUT };
     let request = talk.ask(Op::Acquire(Acquire {
         lock: name(),

@@ -169,7 +169,14 @@ impl Talk {
     }
 
     fn release(&mut self, number: u128, told: bool, lost: bool) -> RequestId {
-        self.ask(Op::Release(Release { lock: name(), hold: hold(number), used: 0, told, lost }))
+        self.ask(Op::Release(Release {
+            lock: name(),
+            hold: hold(number),
+            used: 0,
+            told,
+            lost,
+            losses: 0,
+        }))
     }
 
     fn beat(&mut self, number: u128) -> RequestId {
