@@ -51,7 +51,8 @@ impl Scripts {
 
     /// Its release.
     pub fn release(&self, name: &Name, hold: HoldId, used: u64) -> Cmd {
-        let release = Release { lock: name.clone(), hold, used, told: true, lost: false, losses: 0 };
+        let release =
+            Release { lock: name.clone(), hold, used, told: true, lost: false, losses: 0 };
         self.encoded(&Op::Release(release))
     }
 

@@ -170,7 +170,8 @@ impl<T: Transport> Client<T> {
 
     pub fn release(&self, lock: &Name, hold: HoldId) -> Released {
         let used = self.tokens.lock().unwrap().get(&hold).copied().unwrap_or(0);
-        let release = Release { lock: lock.clone(), hold, used, told: true, lost: false, losses: 0 };
+        let release =
+            Release { lock: lock.clone(), hold, used, told: true, lost: false, losses: 0 };
         match self.ask(Op::Release(release)).expect("the release is executed").body {
             Body::Release(released) => released,
             other => panic!("not the reply of a release: {other:?}"),

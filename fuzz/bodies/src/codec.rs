@@ -77,7 +77,9 @@ fn op(kind: u8) -> Op {
             let beats = usize::from(kind / 8 % 3) + 1;
             Op::Beat(vec![Beat { lock: lock(), hold, lease, used: 0 }; beats])
         }
-        4 => Op::Release(Release { lock: lock(), hold, used: 0, told: true, lost: false, losses: 0 }),
+        4 => {
+            Op::Release(Release { lock: lock(), hold, used: 0, told: true, lost: false, losses: 0 })
+        }
         5 => Op::Inspect(lock()),
         6 if kind < 128 => Op::Break(lock()),
         6 => Op::Time,

@@ -121,7 +121,8 @@ fn several_requests_share_a_transaction() {
     let (first, second) = (hold(), hold());
     let acquire = one.request(&lock, first, false);
     let next = one.request(&lock, second, false);
-    let release = Release { lock: lock.clone(), hold: first, used: 0, told: true, lost: false, losses: 0 };
+    let release =
+        Release { lock: lock.clone(), hold: first, used: 0, told: true, lost: false, losses: 0 };
     let ops = [
         Op::Acquire(acquire),
         Op::Release(release),

@@ -1,0 +1,14 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+about="every language on the same stores: a scene for each promise, and all together under faults"
+
+needs() { needs_redis && needs_zookeeper; }
+
+run() {
+    local log=$TMPDIR/conformance status=0
+    scripts/conformance --mix "${MIX_SECONDS:-10}" 2>&1 | tee "$log" || status=$?
+    # A promise that one language kept on one store counts, and so does the mix on a store.
+    count "$(($(number_before kept <"$log") + $(grep -c ', mixed: .*: clean$' "$log")))" \
+        "$(grep -c '^BROKEN\|^FAILED' "$log")" \
+        "$(grep -c 'it takes no part$' "$log")"
+    return "$status"
+}
