@@ -21,16 +21,7 @@ newer_jdk() {
     done
 }
 
-# maven ARGUMENTS…: runs tests, and counts them by surefire's last line for each module.
-maven() {
-    local log=${LOG:-${TMPDIR:-/tmp}/fencelock}.maven status=0
-    scripts/java mvn "$@" 2>&1 | tee "$log" || status=$?
-    sed -nE 's/.*Tests run: ([0-9]+), Failures: ([0-9]+), Errors: ([0-9]+), Skipped: ([0-9]+)[^,]*$/\1 \2 \3 \4/p' \
-        "$log" | while read -r total failures errors left_out; do
-        count $((total - failures - errors - left_out)) $((failures + errors)) "$left_out"
-    done
-    return "$status"
-}
+maven() { surefire scripts/java mvn "$@"; }
 
 # The virtual machine tells of wrong uses of JNI on its output, which surefire keeps apart.
 jni_is_clean() {

@@ -1,0 +1,147 @@
+package io.fencelock.kotlin
+
+import com.sun.jna.CallbackThreadInitializer
+import com.sun.jna.Native
+import java.time.Instant
+import kotlin.time.Duration
+import kotlin.time.toJavaDuration
+
+/**
+ * A connection to a store, for all coroutines and threads of the program: make one and keep it.
+ *
+ * [Client.connect] makes one. What is held when it is closed counts as abandoned, and the next holder
+ * is told so; a client that is never closed leaves what is held locked until its lease ends.
+ */
+public class Client private constructor(private val native: NativeClient) : AutoCloseable {
+    /** The 16 hexadecimal digits under which the store knows this client. */
+    public val id: String = native.id()
+
+    /** What the store can and cannot do. */
+    public val capabilities: Capabilities
+        get() = native.capabilities()
+
+    /** Whether the client was closed. */
+    public val isClosed: Boolean
+        get() = native.isShutDown()
+
+    /**
+     * The lock [name]; asks the store nothing.
+     *
+     * Without an [owner] each acquire is on its own and waits for all others, as with a `Mutex`. With a
+     * [lease] (0.1 s to 7 days) a hold is not renewed and ends with it; with [maxHold] it is renewed for
+     * so long at most.
+     *
+     * @throws FencelockException.InvalidArgument for the name or the owner
+     */
+    public fun lock(
+        name: String,
+        owner: Owner? = null,
+        lease: Duration? = null,
+        maxHold: Duration? = null,
+    ): Lock {
+        val options =
+            NativeLockOptions(owner?.native, lease?.toJavaDuration(), maxHold?.toJavaDuration())
+        return Lock(native.lock(name, options))
+    }
+
+    /**
+     * Goes on with a hold by its [Hold.ticket], from wherever that was made.
+     *
+     * @throws FencelockException.Lost when that hold has ended
+     * @throws FencelockException.InvalidArgument when the text is no ticket
+     */
+    public suspend fun attach(ticket: String): Hold = native.beginAttach(ticket).await()
+
+    /** The state of a lock, for people; null when the store knows nothing of it. */
+    public suspend fun inspect(name: String): LockInfo? = native.inspectAsync(name)
+
+    /** The names of at most [limit] locks that begin with [prefix]. */
+    public suspend fun list(prefix: String = "", limit: Int = 1000): List<String> =
+        native.listAsync(prefix, limit.coerceAtLeast(0).toUInt())
+
+    /**
+     * Ends every hold on a lock, whoever has it, and gives how many there were. For operators: who held
+     * it is told, but may be in the middle of a write.
+     */
+    public suspend fun breakLock(name: String): Int = native.breakLockAsync(name).toInt()
+
+    /** The store's time. */
+    public suspend fun ping(): Instant = native.pingAsync()
+
+    /** What was counted, in Prometheus' text format. */
+    public fun metrics(): String = native.metrics()
+
+    /**
+     * Closes: waits end with [FencelockException.Closed], holds are told that they are lost and released
+     * at the store, for which this blocks. Safe at any time, and to repeat. In a coroutine, [shutDown].
+     */
+    override fun close(): Unit = native.shutDown()
+
+    /** As [close], suspending instead of blocking. */
+    public suspend fun shutDown(): Unit = native.shutDownAsync()
+
+    /**
+     * Takes no new owners, waits until nothing is held and nobody waits, for at most [limit], then
+     * closes. Gives whether all was released in time.
+     */
+    public suspend fun drain(limit: Duration): Boolean = native.drainAsync(limit.toJavaDuration())
+
+    override fun toString(): String = "Client($id)"
+
+    public companion object {
+        init {
+            // The one thread that calls us stays attached to the virtual machine, which need not wait
+            // for it at its end.
+            val attached = CallbackThreadInitializer(true, false, "fencelock-callbacks")
+            Native.setCallbackThreadInitializer(uniffiRustFutureContinuationCallbackImpl, attached)
+        }
+
+        /**
+         * Connects to the store of a URL (`redis://host`, `zk://host`, `sqlite:file`, `memory:name`), and
+         * returns when it has answered. Cancelling gives the connection up.
+         *
+         * @param lease of holds without one of their own (30 s), renewed in the background
+         * @param claim lease of a hold that was handed over, until its holder is heard from (3 s)
+         * @param requestTimeout how long a request may go unanswered (3 s)
+         * @param connectTimeout how long connecting may take
+         * @param label shown beside the client's id wherever holders are listed
+         * @param keyPrefix Redis: what every key begins with
+         * @param localRunGrants how many times in a row a lock may pass within the client while others
+         *   wait (64)
+         * @param localRunTime for how long it may (10 ms)
+         * @param maxWaiters how many acquires may wait at a time
+         * @throws FencelockException.InvalidArgument for the URL or an option
+         * @throws FencelockException.Unavailable when the store does not answer
+         * @throws FencelockException.Misconfigured when it refuses
+         */
+        public suspend fun connect(
+            url: String,
+            lease: Duration? = null,
+            claim: Duration? = null,
+            requestTimeout: Duration? = null,
+            connectTimeout: Duration? = null,
+            label: String? = null,
+            keyPrefix: String? = null,
+            localRunGrants: Int? = null,
+            localRunTime: Duration? = null,
+            maxWaiters: Int? = null,
+        ): Client {
+            val options =
+                NativeConnectOptions(
+                    lease?.toJavaDuration(),
+                    claim?.toJavaDuration(),
+                    requestTimeout?.toJavaDuration(),
+                    connectTimeout?.toJavaDuration(),
+                    label,
+                    keyPrefix,
+                    localRunGrants?.toUInt(),
+                    localRunTime?.toJavaDuration(),
+                    maxWaiters?.toUInt(),
+                )
+            return beginConnect(url, options).use { connecting ->
+                connecting.ended()
+                Client(connecting.client())
+            }
+        }
+    }
+}

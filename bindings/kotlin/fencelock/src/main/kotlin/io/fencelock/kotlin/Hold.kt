@@ -1,0 +1,186 @@
+package io.fencelock.kotlin
+
+import java.util.concurrent.atomic.AtomicBoolean
+import kotlin.coroutines.cancellation.CancellationException
+import kotlin.time.Duration
+import kotlin.time.toJavaDuration
+import kotlin.time.toKotlinDuration
+import kotlinx.coroutines.CompletableDeferred
+import kotlinx.coroutines.Deferred
+import kotlinx.coroutines.cancel
+import kotlinx.coroutines.coroutineScope
+import kotlinx.coroutines.launch
+
+/**
+ * A held lock, renewed in the background until it is released. Keep it where it can be reached: one that is
+ * collected as garbage releases its lock.
+ */
+public class Hold internal constructor(private val native: NativeHold) : AutoCloseable {
+    /** The name of the lock. */
+    public val name: String
+        get() = native.name()
+
+    /**
+     * The fencing token: greater than that of every earlier hold of this lock. Send it with every write, and
+     * let the resource refuse a smaller one than it has seen.
+     */
+    public val token: Long = native.token().toLong()
+
+    /** Whether the hold can be trusted at this moment, by this machine's clock; asks the store nothing. */
+    public val isValid: Boolean
+        get() = native.isValid()
+
+    /** How long the hold can be trusted from now on if it is not renewed; zero when it has ended. */
+    public val remaining: Duration
+        get() = native.remaining().toKotlinDuration()
+
+    /** Whether the owner had the lock already when this hold was granted. */
+    public val isReentry: Boolean
+        get() = native.isReentry()
+
+    /**
+     * Whether the previous holder was lost instead of releasing. If so, what the lock protects may be half
+     * done.
+     */
+    public val previousAbandoned: Abandoned
+        get() = native.previousAbandoned()
+
+    /** Whether another client waits for the lock, as far as is known. */
+    public val isWanted: Boolean
+        get() = native.isWanted()
+
+    private val isOver = AtomicBoolean()
+    private val watchedLoss = lazy {
+        val loss = CompletableDeferred<LossReason>()
+        native.onLost(
+            object : LossListener {
+                override fun lost(reason: LossReason) {
+                    loss.complete(reason)
+                }
+            }
+        )
+        unlessOver(loss)
+    }
+    private val watchedWish = lazy {
+        val wish = CompletableDeferred<Unit>()
+        native.onWanted(
+            object : WantedListener {
+                override fun wanted() {
+                    wish.complete(Unit)
+                }
+            }
+        )
+        unlessOver(wish)
+    }
+
+    /** Completes when the hold is lost; is cancelled when it is released. */
+    public val lost: Deferred<LossReason> by watchedLoss
+
+    /**
+     * Completes when another client waits for the lock; is cancelled when the hold is released. A holder that
+     * can pause its work may then release, and acquire again.
+     */
+    public val wanted: Deferred<Unit> by watchedWish
+
+    /**
+     * The token, if the hold can be trusted at this moment.
+     *
+     * @throws FencelockException.Lost when it has ended
+     */
+    public fun check(): Long = native.check().toLong()
+
+    /**
+     * Sets the lease from now on; never shortens it.
+     *
+     * @param lease 0.1 s to 7 days
+     * @throws FencelockException.Lost when the hold has ended
+     * @throws FencelockException.Unavailable when the store did not answer: the lease may or may not be longer
+     */
+    public suspend fun extend(lease: Duration): Unit = native.extendAsync(lease.toJavaDuration())
+
+    /**
+     * A short text with which another coroutine, process or language goes on with this hold, by [Client.attach].
+     * It is no secret, but whoever has it can join the hold.
+     *
+     * @throws FencelockException.InvalidArgument unless the lock was acquired for an owner by [Owner.of]
+     */
+    public fun ticket(): String = native.ticket()
+
+    /**
+     * Releases, and returns when the store, or the next holder of this program, has the lock. It begins at
+     * once; cancelling does not undo it.
+     *
+     * @throws FencelockException.Lost when the hold had ended before
+     * @throws FencelockException.NotHeld when it was released before
+     * @throws FencelockException.Unavailable when the store did not answer: it goes on in the background
+     */
+    public suspend fun release() {
+        try {
+            native.releaseAsync()
+        } catch (lost: FencelockException.Lost) {
+            // Who awaits the loss is told of it by its own way.
+            isOver.set(true)
+            throw lost
+        } catch (failed: Throwable) {
+            over()
+            throw failed
+        }
+        over()
+    }
+
+    /**
+     * Begins the release, which goes on in the background, and waits for nobody; nothing, if the hold was
+     * released already. For `use`.
+     *
+     * @throws FencelockException.Lost when the hold had ended before
+     */
+    override fun close() {
+        if (isOver.getAndSet(true)) return
+        native.beginRelease()
+        over()
+    }
+
+    override fun toString(): String = "Hold($name, token $token, ${if (isValid) "valid" else "ended"})"
+
+    /** At the end of a block; gives what its caller should hear of. */
+    internal suspend fun leave(): FencelockException? =
+        try {
+            if (!isOver.get()) release()
+            null
+        } catch (_: FencelockException.Unavailable) {
+            // It was valid until the end, and nobody can do more than what goes on in the background.
+            null
+        } catch (failed: FencelockException) {
+            failed
+        }
+
+    internal suspend fun <T> cancelWhenLost(block: suspend (Hold) -> T): T =
+        try {
+            coroutineScope {
+                val scope = this
+                val watch = launch { scope.cancel(Loss(lost.await())) }
+                try {
+                    block(this@Hold)
+                } finally {
+                    watch.cancel()
+                }
+            }
+        } catch (loss: Loss) {
+            throw FencelockException.Lost("the lock \"$name\" was lost: ${loss.message}").initCause(loss)
+        }
+
+    private fun over() {
+        isOver.set(true)
+        if (watchedLoss.isInitialized()) lost.cancel(released())
+        if (watchedWish.isInitialized()) wanted.cancel(released())
+    }
+
+    private fun <T> unlessOver(watched: CompletableDeferred<T>): Deferred<T> {
+        if (isOver.get()) watched.cancel(released())
+        return watched
+    }
+
+    private fun released() = CancellationException("the hold was released")
+
+    private class Loss(reason: LossReason) : CancellationException(reason.name)
+}

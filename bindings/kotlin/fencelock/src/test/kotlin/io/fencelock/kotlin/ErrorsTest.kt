@@ -1,0 +1,93 @@
+package io.fencelock.kotlin
+
+import java.net.InetAddress
+import java.net.ServerSocket
+import kotlin.time.Duration.Companion.milliseconds
+import kotlin.time.Duration.Companion.seconds
+import kotlinx.coroutines.async
+import kotlinx.coroutines.cancelAndJoin
+import kotlinx.coroutines.runBlocking
+import kotlinx.coroutines.yield
+import org.junit.jupiter.api.Assertions.assertEquals
+import org.junit.jupiter.api.Assertions.assertFalse
+import org.junit.jupiter.api.Assertions.assertTrue
+import org.junit.jupiter.api.Test
+
+internal class ErrorsTest {
+    private val all: List<FencelockException> =
+        listOf(
+            FencelockException.Contended("why"),
+            FencelockException.TimedOut("why"),
+            FencelockException.Cancelled("why"),
+            FencelockException.Unavailable("why"),
+            FencelockException.Lost("why"),
+            FencelockException.NotHeld("why"),
+            FencelockException.Misconfigured("why"),
+            FencelockException.InvalidArgument("why"),
+            FencelockException.Unsupported("why"),
+            FencelockException.Closed("why"),
+            FencelockException.Internal("why"),
+        )
+
+    @Test
+    fun `each has its number, and says whether to try again`() {
+        assertEquals((1..10).toList() + 100, all.map { it.code })
+        assertEquals(ErrorKind.entries.toList(), all.map { it.kind })
+        assertEquals(listOf(1, 2, 4), all.filter { it.isRetryable }.map { it.code })
+        assertEquals(listOf("why"), all.map { it.message }.distinct())
+        all.forEach {
+            val name = it::class.simpleName!!.replace(Regex("(?<=[a-z])(?=[A-Z])"), "_").lowercase()
+            assertEquals(name, errorFacts(it.kind).name)
+        }
+    }
+
+    @Test
+    fun `bad arguments are named`() = withClient(Stores.memory()) { client ->
+        thrown<FencelockException.InvalidArgument> { client.lock("") }
+        thrown<FencelockException.InvalidArgument> { client.lock("x", owner = Owner.of("")) }
+        thrown<FencelockException.InvalidArgument> { client.lock("x", lease = 1.milliseconds).acquire() }
+        client.lock("x").withLock { hold ->
+            thrown<FencelockException.InvalidArgument> { hold.extend(365.seconds * 86_400) }
+        }
+        val url = thrown<FencelockException.InvalidArgument> { Client.connect("redis") }
+        assertTrue(url.message!!.isNotBlank())
+    }
+
+    @Test
+    fun `a store that is not there is unavailable`() = runBlocking {
+        val port = ServerSocket(0, 1, InetAddress.getLoopbackAddress()).use { it.localPort }
+        val error =
+            thrown<FencelockException.Unavailable> {
+                Client.connect("redis://127.0.0.1:$port", connectTimeout = 1.seconds)
+            }
+        assertTrue(error.isRetryable)
+    }
+
+    @Test
+    fun `a connect can be cancelled`() = runBlocking {
+        // It takes connections, and never answers.
+        ServerSocket(0, 1, InetAddress.getLoopbackAddress()).use { silent ->
+            val connecting = async { Client.connect("redis://127.0.0.1:${silent.localPort}", connectTimeout = BOUND) }
+            yield()
+            connecting.cancelAndJoin()
+            assertTrue(connecting.isCancelled)
+        }
+    }
+
+    @Test
+    fun `options arrive`() = runBlocking {
+        val url = Stores.memory()
+        Client.connect(url, label = "tester", lease = 5.seconds, maxWaiters = 1).use { client ->
+            val lock = client.lock("x")
+            lock.withLock { hold ->
+                assertTrue(hold.remaining <= 5.seconds)
+                assertEquals("tester", client.inspect("x")!!.holds.single().label)
+                val waiting = async { lock.acquire() }
+                eventuallyWaiting(client, 1)
+                thrown<FencelockException> { lock.acquire(timeout = BOUND) }
+                waiting.cancelAndJoin()
+            }
+            assertFalse(lock.isLocked())
+        }
+    }
+}

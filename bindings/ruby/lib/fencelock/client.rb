@@ -1,0 +1,100 @@
+# frozen_string_literal: true
+
+module Fencelock
+  # Connects to the store of a URL (redis://host, zk://host, sqlite:file, memory:name), and gives a client
+  # when it has answered. With a block, calls it with the client, and closes that at the end.
+  #
+  # Options, times in seconds: `lease` of holds without one of their own (30), `claim` (3),
+  # `request_timeout` (3), `connect_timeout`, `label` beside the client's id wherever holders are listed,
+  # `key_prefix` (Redis), `local_run_grants` (64), `local_run_time` (0.01), `max_waiters`.
+  def self.connect(url, **options)
+    spans = %i[lease claim request_timeout connect_timeout local_run_time]
+    given = options.to_h { |name, value| [name, spans.include?(name) ? Spans.to_native(name, value) : value] }
+    connecting = begin_connect(url, NativeConnectOptions.new(**given))
+    client = begin
+      connecting.ended
+      Client.new(connecting.client)
+    ensure
+      connecting.cancel
+    end
+    return client unless block_given?
+
+    begin
+      yield client
+    ensure
+      client.close
+    end
+  end
+
+  # A connection to a store, for all threads of the process: make one and keep it. In a forked child,
+  # connect anew.
+  class Client
+    # @private
+    def initialize(native)
+      @native = native
+    end
+
+    # The 16 hexadecimal digits under which the store knows this client.
+    def id = @native.id
+
+    # The store's name: memory, sqlite, redis, zookeeper.
+    def store = @native.capabilities.store
+
+    # What the store can and cannot do.
+    def capabilities = @native.capabilities
+
+    # The lock `name`; asks the store nothing.
+    #
+    # The owner is whoever calls, or with `reentrant: false` nobody, so that each acquire waits for all
+    # others, or with `owner: "text"` whoever shows the same text, in any process or language. With a
+    # `lease` in seconds a hold is not renewed and ends with it; with `max_hold` it is, for so long at most.
+    def lock(name, owner: nil, reentrant: true, lease: nil, max_hold: nil)
+      raise InvalidArgumentError, "an explicit owner is re-entrant: leave one of the two out" if owner && !reentrant
+
+      who = NativeOwner::EXPLICIT.new(id: owner) if owner
+      who ||= :nobody unless reentrant
+      options = { lease: Spans.to_native("the lease", lease), max_hold: Spans.to_native("max_hold", max_hold) }
+      Lock.new(@native, name, who, options)
+    end
+
+    # Goes on with a hold by its ticket, from wherever that was made.
+    def attach(ticket)
+      acquiring = @native.begin_attach(ticket)
+      acquiring.ended
+      Hold.new(acquiring.hold)
+    ensure
+      acquiring&.cancel
+    end
+
+    # The state of a lock, for people; nil when the store knows nothing of it.
+    def inspect_lock(name) = @native.inspect_async(name)
+
+    # The names of at most `limit` locks that begin with `prefix`.
+    def list(prefix = "", limit: 1000) = @native.list_async(prefix, limit)
+
+    # Ends every hold on a lock, whoever has it, and gives how many there were. For operators: who held it
+    # is told, but may be in the middle of a write.
+    def break_lock(name) = @native.break_lock_async(name)
+
+    # The store's time.
+    def ping = @native.ping_async
+
+    # What was counted, in Prometheus' text format.
+    def metrics = @native.metrics
+
+    # Closes: waits end with ClosedError, holds are told that they are lost, and released at the store. Safe
+    # at any time, and to repeat. With `drain`, takes no new owners first, and waits so many seconds for
+    # what is held; gives whether all was released in time.
+    def close(drain: nil)
+      return @native.drain_async(Spans.to_native("drain", drain)) if drain
+
+      @native.shut_down_async
+      true
+    end
+
+    # Whether the client was closed.
+    def closed? = @native.is_shut_down
+
+    def inspect = "#<#{self.class} #{id} #{store}>"
+  end
+end

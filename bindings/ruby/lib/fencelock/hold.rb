@@ -1,0 +1,98 @@
+# frozen_string_literal: true
+
+module Fencelock
+  # A held lock, renewed in the background until it is released. One that is collected as garbage
+  # releases its lock.
+  class Hold
+    # The name of the lock.
+    attr_reader :name
+    # The fencing token: greater than that of every earlier hold of this lock. Send it with every write,
+    # and let the resource refuse a smaller one than it has seen.
+    attr_reader :token
+
+    # @private
+    def initialize(native)
+      @native = native
+      @name = native.name
+      @token = native.token
+    end
+
+    # The token, if the hold can be trusted at this moment; raises LostError when it has ended.
+    def check = @native.check
+
+    # Whether the hold can be trusted at this moment, by this machine's clock.
+    def valid? = @native.is_valid
+
+    # For how many seconds the hold can be trusted if it is not renewed; 0.0 when it has ended.
+    def remaining = Spans.to_seconds(@native.remaining)
+
+    # Whether the owner had the lock already when this hold was granted.
+    def reentry? = @native.is_reentry
+
+    # Whether the previous holder was lost instead of releasing; nil when nobody knows. If true, what the
+    # lock protects may be half done.
+    def previous_abandoned = Names::ABANDONED.fetch(@native.previous_abandoned)
+
+    # Whether another client waits for the lock, as far as is known.
+    def wanted? = @native.is_wanted
+
+    # Calls the block once when the hold is lost, at once when it is already, with :ended, :not_renewed,
+    # :gone, :broken or :closed. It runs on a thread of its own.
+    def on_lost(&block)
+      @native.on_lost(Told.new { |reason| block.call(Names::LOSSES.fetch(reason)) })
+      self
+    end
+
+    # Calls the block once when another client waits for the lock. A holder that can pause its work may then
+    # release, and acquire again.
+    def on_wanted(&block)
+      @native.on_wanted(Told.new(&block))
+      self
+    end
+
+    # Sets the lease to so many seconds from now on; never shortens it.
+    def extend_lease(seconds)
+      @native.extend_async(Spans.to_native("the lease", seconds))
+      self
+    end
+
+    # A short text with which another thread, process or language goes on with this hold, by
+    # Client#attach. Only for an explicit owner.
+    def ticket = @native.ticket
+
+    # Releases, and returns when the store, or the next holder of this program, has the lock. Raises
+    # LostError when the hold had ended before, NotHeldError when it was released before, and
+    # UnavailableError when the store did not answer: it goes on in the background.
+    def release
+      @released = true
+      @native.release_async
+      nil
+    end
+
+    # At the end of a block that failed with `failure`, or did not.
+    # @private
+    def leave(failure)
+      release unless @released
+    rescue UnavailableError
+      # It was valid until the end, and nobody can do more than what goes on in the background.
+    rescue Error
+      raise unless failure
+    end
+
+    def inspect = "#<#{self.class} #{name} token=#{token} #{valid? ? 'valid' : 'ended'}>"
+
+    # A listener of the generated code. The thread that calls it also wakes those who wait for a lock, so the
+    # block has one of its own.
+    class Told
+      def initialize(&block)
+        @block = block
+      end
+
+      def lost(*reason)
+        Thread.new { @block.call(*reason) }
+      end
+      alias wanted lost
+    end
+    private_constant :Told
+  end
+end

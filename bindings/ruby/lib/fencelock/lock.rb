@@ -1,0 +1,121 @@
+# frozen_string_literal: true
+
+module Fencelock
+  # A lock; from Client#lock. One object serves any number of threads.
+  #
+  # Its owner is the thread, to be exact the fiber, which enters again without waiting, as with a Monitor;
+  # see Client#lock for others. Waits let other threads run; one that is interrupted (Timeout, Thread#raise,
+  # Ctrl-C) leaves the queue.
+  class Lock
+    # The lock's name.
+    attr_reader :name
+
+    # @private
+    def initialize(client, name, owner, options)
+      @client = client
+      @name = name
+      @owner = owner
+      @options = options
+      @key = :"fencelock_#{object_id}"
+      native
+    end
+
+    # Acquires, calls the block with the hold, and releases. Gives what the block gives.
+    #
+    # Raises LostError when the lock was lost before the block ended: what it did may have overlapped with
+    # another holder. If the block raised, that comes first.
+    def synchronize(timeout: nil)
+      hold = failure = nil
+      fetch(timeout) { |fetched| hold = fetched }
+      yield hold
+    rescue Exception => e # rubocop:disable Lint/RescueException
+      failure = e
+      raise
+    ensure
+      hold&.leave(failure)
+    end
+
+    # Acquires, waiting as long as it takes, or for `timeout` seconds, and gives the hold. Raises
+    # TimedOutError, and UnavailableError when the store could not be asked within the timeout; without
+    # one, an outage is waited out.
+    def acquire(timeout: nil)
+      fetch(timeout) { |hold| return hold }
+    end
+
+    # Acquires without waiting for others: the hold, or nil when somebody has the lock, or waits for it.
+    def try_acquire
+      acquire(timeout: 0)
+    rescue ContendedError
+      nil
+    end
+
+    # As Mutex#lock.
+    def lock
+      fetch(nil) { |hold| holds.push(hold) }
+      self
+    end
+
+    # As Mutex#try_lock.
+    def try_lock
+      fetch(0) { |hold| holds.push(hold) }
+      true
+    rescue ContendedError
+      false
+    end
+
+    # As Mutex#unlock: releases what this thread locked last through this object. Raises NotHeldError if
+    # there is nothing, and LostError when it was lost meanwhile.
+    def unlock
+      hold = holds.pop
+      raise NotHeldError, "this thread has not locked #{name.inspect} through this object" unless hold
+      hold.release
+      self
+    end
+
+    # As Mutex#owned?, but false also when the lock was lost.
+    def owned? = holds.last&.valid? || false
+
+    # The hold of the last `lock` of this thread through this object, or nil.
+    def current = holds.last
+
+    # Whether anybody, on any machine, holds the lock, by the store's word. Good for display, never for a
+    # decision: it may have changed when the answer arrives.
+    def locked? = native.is_locked_async
+
+    def inspect = "#<#{self.class} #{name}>"
+
+    private
+
+    # Waits, and gives the hold to the block: no interrupt comes in between, so that whoever keeps it there
+    # has it. What was not fetched is given back.
+    def fetch(timeout)
+      acquiring = native.begin_acquire(Spans.to_native("the timeout", timeout))
+      begin
+        acquiring.ended
+        Thread.handle_interrupt(Object => :never) { yield Hold.new(acquiring.hold) }
+      ensure
+        acquiring.cancel
+      end
+    end
+
+    def native
+      owner = @owner == :nobody ? nil : @owner || Owners.current
+      @client.lock(name, NativeLockOptions.new(owner: owner, **@options))
+    end
+
+    # Those of `lock`, by thread or fiber, as Thread#[] is.
+    def holds = Thread.current[@key] ||= []
+  end
+
+  # Who calls, by a number.
+  module Owners
+    @last = 0
+    @mutex = Mutex.new
+
+    # The thread or fiber; Thread#[] is the fiber's.
+    def self.current
+      Thread.current[:fencelock_owner] ||= NativeOwner::LOCAL.new(number: @mutex.synchronize { @last += 1 })
+    end
+  end
+  private_constant :Owners
+end

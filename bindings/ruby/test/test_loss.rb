@@ -1,0 +1,134 @@
+# frozen_string_literal: true
+
+require_relative "helper"
+
+on_each_store("Losses") do
+  def test_a_holder_whose_lock_is_broken_is_told
+    hold = @lock.acquire
+    told = Queue.new
+    hold.on_lost { |reason| told << reason }
+    assert_equal 1, @client.break_lock(@lock.name)
+    assert_equal :broken, told.pop
+    refute hold.valid?
+    assert_equal 0.0, hold.remaining
+    hold.on_lost { |reason| told << reason }
+    assert_equal :broken, told.pop
+    lost = assert_raises(Fencelock::LostError) { hold.check }
+    assert_equal [5, :lost, false], [lost.code, lost.kind, lost.retryable?]
+    assert_raises(Fencelock::Error) { hold.release }
+    assert_equal true, @lock.acquire(timeout: Helper::BOUND).tap(&:release).previous_abandoned
+  end
+
+  def test_a_block_that_ends_after_the_loss_says_so
+    lose = lambda do |hold|
+      @client.break_lock(@lock.name)
+      eventually("it is lost") { !hold.valid? }
+    end
+    assert_raises(Fencelock::LostError) { @lock.synchronize(&lose) }
+    error = assert_raises(RuntimeError) do
+      @lock.synchronize do |hold|
+        lose.call(hold)
+        raise "of the block"
+      end
+    end
+    assert_equal "of the block", error.message
+    @lock.lock
+    lose.call(@lock.current)
+    refute @lock.owned?
+    assert_raises(Fencelock::LostError) { @lock.unlock }
+  end
+
+  def test_a_callback_may_use_locks
+    told = Queue.new
+    other = @client.lock(fresh)
+    held = other.acquire
+    @lock.acquire.on_lost { told << other.synchronize { :done } }
+    @client.break_lock(@lock.name)
+    eventually_waiting(@client, 1)
+    held.release
+    assert_equal :done, told.pop
+  end
+
+  def test_a_holder_learns_that_another_waits
+    Fencelock.connect(@url) do |other|
+      hold = @lock.acquire
+      told = Queue.new
+      hold.on_wanted { told << :wanted }
+      thread = Thread.new { other.lock(@lock.name).synchronize { true } }
+      assert_equal :wanted, told.pop
+      assert hold.wanted?
+      hold.release
+      assert thread.value
+    end
+  end
+
+  def test_a_close_tells_holders_and_waiters
+    hold = @lock.acquire
+    told = Queue.new
+    hold.on_lost { |reason| told << reason }
+    thread = Thread.new { @lock.acquire }
+    eventually_waiting(@client, 1)
+    assert @client.close
+    assert_equal :closed, told.pop
+    assert_raises(Fencelock::ClosedError) { thread.value }
+    assert @client.closed?
+    assert_raises(Fencelock::ClosedError) { @lock.acquire }
+  end
+
+  def test_a_drain_lets_what_is_held_finish
+    hold = @lock.acquire
+    drained = Thread.new { @client.close(drain: Helper::BOUND) }
+    eventually("new ones are turned away") do
+      @client.lock(fresh).synchronize { false }
+    rescue Fencelock::ClosedError
+      true
+    end
+    hold.release
+    assert drained.value
+  end
+
+  def test_a_hold_that_is_forgotten_is_released
+    # On a stack of its own, of which nothing is left.
+    Thread.new { @lock.acquire && nil }.join
+    eventually("it is collected, and released") do
+      GC.start
+      !@lock.locked?
+    end
+  end
+end
+
+# What needs a server, or a process, of its own.
+class LossTest < Minitest::Test
+  include Helper
+
+  def test_the_death_of_a_server_is_told
+    server = RedisServer.new
+    client = Fencelock.connect(server.url, lease: 1, request_timeout: 1)
+    told = Queue.new
+    hold = client.lock("x").acquire.on_lost { |reason| told << reason }
+    server.close
+    assert_equal :not_renewed, told.pop
+    refute hold.valid?
+    error = assert_raises(Fencelock::Error) { client.lock("x").acquire(timeout: 1) }
+    assert_includes [2, 4], error.code
+    assert error.retryable?
+  ensure
+    client&.close
+    server&.close
+  end
+
+  def test_a_forked_child_connects_anew
+    Fencelock.connect(url_of("sqlite")) do |client|
+      lock = client.lock("x")
+      hold = lock.acquire
+      child = fork do
+        lock.try_acquire
+        exit!(1)
+      rescue Fencelock::ClosedError
+        exit!(hold.valid? ? 2 : 0)
+      end
+      assert_equal 0, Process.wait2(child)[1].exitstatus
+      assert hold.valid?
+    end
+  end
+end

@@ -1,0 +1,69 @@
+import Foundation
+import XCTest
+
+@testable import Fencelock
+
+final class LockTests: XCTestCase {
+    private var client: Client!
+
+    override func setUp() async throws {
+        client = try await connectAsync(url: "memory:\(UUID().uuidString)")
+    }
+
+    override func tearDown() async throws {
+        try await client.shutDownAsync()
+    }
+
+    func testAcquiresAndReleases() async throws {
+        let lock = try client.lock(name: "x")
+        let first = try await lock.withLock { hold in
+            XCTAssertTrue(hold.isValid())
+            let none = try await lock.tryAcquireAsync()
+            XCTAssertNil(none)
+            return hold.token()
+        }
+        let second = try await lock.withLock { $0.token() }
+        XCTAssertGreaterThan(second, first)
+        let locked = try await lock.isLockedAsync()
+        XCTAssertFalse(locked)
+    }
+
+    func testACancelledTaskLeavesTheQueue() async throws {
+        let lock = try client.lock(name: "x")
+        let hold = try await lock.acquireAsync()
+        let waiting = Task { try await lock.acquireAsync() }
+        while !client.metrics().contains("fencelock_waiting 1") { await Task.yield() }
+        waiting.cancel()
+        let result = await waiting.result
+        XCTAssertThrowsError(try result.get()) { XCTAssertTrue($0 is CancellationError) }
+        try await hold.releaseAsync()
+        let locked = try await lock.isLockedAsync()
+        XCTAssertFalse(locked)
+    }
+
+    func testErrorsHaveTheirNumbers() async throws {
+        let lock = try client.lock(name: "x")
+        let hold = try await lock.acquireAsync()
+        do {
+            _ = try await lock.acquireAsync(timeout: 0.02)
+            XCTFail("it was held")
+        } catch let error as FencelockError {
+            XCTAssertEqual(error.code, 2)
+            XCTAssertTrue(error.isRetryable)
+        }
+        let told = expectation(description: "the loss is told")
+        try hold.onLost(listener: Told { told.fulfill() })
+        let broken = try await client.breakLockAsync(name: "x")
+        XCTAssertEqual(broken, 1)
+        await fulfillment(of: [told], timeout: 30)
+        XCTAssertFalse(hold.isValid())
+    }
+}
+
+private final class Told: LossListener, @unchecked Sendable {
+    private let tell: () -> Void
+
+    init(_ tell: @escaping () -> Void) { self.tell = tell }
+
+    func lost(reason: LossReason) { tell() }
+}

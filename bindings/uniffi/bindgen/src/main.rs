@@ -1,0 +1,5 @@
+//! UniFFI's own generator, in the version that the library is built with.
+
+fn main() {
+    uniffi::uniffi_bindgen_main();
+}

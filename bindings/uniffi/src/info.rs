@@ -1,0 +1,132 @@
+//! What people look at.
+
+use std::time::Duration;
+
+use crate::hold::Abandoned;
+
+/// The state of a lock.
+#[derive(Clone, Debug, PartialEq, Eq, uniffi::Record)]
+pub struct LockInfo {
+    /// The lock's name.
+    pub name: String,
+    /// The explicit owner, if it has one.
+    pub owner: Option<String>,
+    /// The holds: several of one owner, or none.
+    pub holds: Vec<HoldInfo>,
+    /// The token of the hold; 0 when nobody holds the lock.
+    pub token: u64,
+    /// The highest token that was given out.
+    pub last_token: u64,
+    /// Whether the last holder was lost instead of releasing.
+    pub abandoned: Abandoned,
+    /// Who waits, in order.
+    pub waiters: Vec<WaiterInfo>,
+}
+
+/// A hold in a `LockInfo`.
+#[derive(Clone, Debug, PartialEq, Eq, uniffi::Record)]
+pub struct HoldInfo {
+    /// The hold's id.
+    pub id: String,
+    /// The client's id.
+    pub client_id: String,
+    /// The client's label.
+    pub label: String,
+    /// For how long it lasts unless it is renewed.
+    pub expires_in: Duration,
+    /// Its lease.
+    pub lease: Duration,
+    /// Whether it was handed over and its holder has not been heard from yet.
+    pub claim: bool,
+}
+
+/// A waiter in a `LockInfo`.
+#[derive(Clone, Debug, PartialEq, Eq, uniffi::Record)]
+pub struct WaiterInfo {
+    /// The id that its hold will have.
+    pub id: String,
+    /// The client's id.
+    pub client_id: String,
+    /// The client's label.
+    pub label: String,
+    /// The explicit owner, if it has one.
+    pub owner: Option<String>,
+    /// How long ago it was heard from.
+    pub heard_ago: Duration,
+    /// Whether it would be passed over now.
+    pub silent: bool,
+}
+
+/// What a store can and cannot do.
+#[derive(Clone, Debug, PartialEq, Eq, uniffi::Record)]
+pub struct Capabilities {
+    /// The store's name: `memory`, `sqlite`, `redis`, `zookeeper`.
+    pub store: String,
+    /// Several processes may share it.
+    pub processes: bool,
+    /// Locks survive the end of every client.
+    pub durable: bool,
+    /// Explicit owners re-enter from another client.
+    pub owners: bool,
+    /// Explicit leases end at the store by themselves.
+    pub leases: bool,
+    /// Whether the previous holder was lost is known.
+    pub abandoned: bool,
+    /// Names of locks are paths: slashes separate, no part is empty, and a lock does not lie below
+    /// another.
+    pub paths: bool,
+}
+
+impl From<fencelock_support::LockInfo> for LockInfo {
+    fn from(info: fencelock_support::LockInfo) -> LockInfo {
+        LockInfo {
+            name: info.name.as_str().to_owned(),
+            owner: info.owner,
+            holds: info.holds.into_iter().map(HoldInfo::from).collect(),
+            token: info.token,
+            last_token: info.last_token,
+            abandoned: info.abandoned.into(),
+            waiters: info.waiters.into_iter().map(WaiterInfo::from).collect(),
+        }
+    }
+}
+
+impl From<fencelock_support::HoldInfo> for HoldInfo {
+    fn from(hold: fencelock_support::HoldInfo) -> HoldInfo {
+        HoldInfo {
+            id: hold.hold.to_string(),
+            client_id: hold.client,
+            label: hold.label,
+            expires_in: hold.expires_in,
+            lease: hold.lease,
+            claim: hold.claim,
+        }
+    }
+}
+
+impl From<fencelock_support::WaiterInfo> for WaiterInfo {
+    fn from(waiter: fencelock_support::WaiterInfo) -> WaiterInfo {
+        WaiterInfo {
+            id: waiter.hold.to_string(),
+            client_id: waiter.client,
+            label: waiter.label,
+            owner: waiter.owner,
+            heard_ago: waiter.heard_ago,
+            silent: waiter.silent,
+        }
+    }
+}
+
+impl From<fencelock_support::Capabilities> for Capabilities {
+    fn from(capabilities: fencelock_support::Capabilities) -> Capabilities {
+        Capabilities {
+            store: capabilities.store.to_owned(),
+            processes: capabilities.processes,
+            durable: capabilities.durable,
+            owners: capabilities.owners,
+            leases: capabilities.leases,
+            abandoned: capabilities.abandoned,
+            paths: capabilities.paths,
+        }
+    }
+}

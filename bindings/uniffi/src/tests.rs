@@ -1,0 +1,223 @@
+//! What the generated code relies on.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use crate::error::ErrorKind;
+use crate::*;
+
+const BOUND: Duration = Duration::from_secs(30);
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// As a host does: polls, and polls again when it was woken.
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park_timeout(BOUND),
+        }
+    }
+}
+
+/// A client of a store that no other test uses.
+fn client() -> Arc<Client> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    connect(format!("memory:uniffi{}", NEXT.fetch_add(1, Ordering::Relaxed)), None).unwrap()
+}
+
+fn lock(client: &Client) -> Arc<Lock> {
+    client.lock("x".to_owned(), None).unwrap()
+}
+
+fn kind<T>(result: Result<T, FencelockError>) -> ErrorKind {
+    result.map(|_| "it went well").unwrap_err().parts().0
+}
+
+#[test]
+fn an_acquire_ends_and_gives_its_hold_once() {
+    let client = client();
+    let first = lock(&client).acquire(None, None).unwrap();
+    let second = lock(&client).begin_acquire(None).unwrap();
+    assert_eq!(kind(second.hold()), ErrorKind::InvalidArgument);
+    first.release().unwrap();
+    wait(second.ended()).unwrap();
+    let hold = second.hold().unwrap();
+    assert!(hold.token() > first.token());
+    assert_eq!(kind(second.hold()), ErrorKind::InvalidArgument);
+    second.cancel();
+    drop(second);
+    assert!(hold.is_valid());
+    wait(hold.release_async()).unwrap();
+    assert_eq!(kind(hold.release()), ErrorKind::NotHeld);
+}
+
+#[test]
+fn a_cancelled_wait_ends_and_leaves_nothing() {
+    let client = client();
+    let hold = lock(&client).acquire(None, None).unwrap();
+    let waiting = lock(&client).begin_acquire(None).unwrap();
+    let cancelled = waiting.clone();
+    let canceller = thread::spawn(move || cancelled.cancel());
+    assert_eq!(kind(wait(waiting.ended())), ErrorKind::Cancelled);
+    canceller.join().unwrap();
+    assert_eq!(kind(waiting.hold()), ErrorKind::Cancelled);
+    hold.release().unwrap();
+    assert!(!wait(lock(&client).is_locked_async()).unwrap());
+}
+
+#[test]
+fn a_hold_that_nobody_fetches_is_released() {
+    let client = client();
+    let cancelled = lock(&client).begin_acquire(None).unwrap();
+    wait(cancelled.ended()).unwrap();
+    cancelled.cancel();
+    assert_eq!(kind(wait(cancelled.ended())), ErrorKind::Cancelled);
+    let dropped = lock(&client).begin_acquire(Some(BOUND)).unwrap();
+    wait(dropped.ended()).unwrap();
+    drop(dropped);
+    lock(&client).acquire(Some(BOUND), None).unwrap().release().unwrap();
+}
+
+#[test]
+fn cancels_and_grants_race_without_residue() {
+    let client = client();
+    for round in 0..300 {
+        let hold = lock(&client).acquire(None, None).unwrap();
+        let waiting = lock(&client).begin_acquire(None).unwrap();
+        let cancelled = waiting.clone();
+        thread::scope(|scope| {
+            scope.spawn(|| hold.release().unwrap());
+            if round % 3 > 0 {
+                scope.spawn(move || cancelled.cancel());
+            }
+            if wait(waiting.ended()).is_ok()
+                && let Ok(hold) = waiting.hold()
+            {
+                hold.release().unwrap();
+            }
+        });
+        drop(waiting);
+        lock(&client).acquire(Some(BOUND), None).unwrap().release().unwrap();
+    }
+    let info = client.inspect("x".to_owned()).unwrap().unwrap();
+    assert!(info.waiters.is_empty() && info.holds.is_empty());
+}
+
+#[test]
+fn a_blocking_wait_is_cancelled_by_its_token() {
+    let client = client();
+    let hold = lock(&client).acquire(None, None).unwrap();
+    let token = CancelToken::new();
+    let cancelling = token.clone();
+    let canceller = thread::spawn(move || cancelling.cancel());
+    assert_eq!(kind(lock(&client).acquire(None, Some(token))), ErrorKind::Cancelled);
+    canceller.join().unwrap();
+    assert_eq!(kind(lock(&client).acquire(Some(Duration::ZERO), None)), ErrorKind::Contended);
+    hold.release().unwrap();
+}
+
+struct Tell(mpsc::Sender<(LossReason, String)>);
+
+impl LossListener for Tell {
+    fn lost(&self, reason: LossReason) {
+        let thread = thread::current().name().unwrap_or_default().to_owned();
+        self.0.send((reason, thread)).unwrap();
+    }
+}
+
+struct Signal(mpsc::Sender<()>);
+
+impl WantedListener for Signal {
+    fn wanted(&self) {
+        self.0.send(()).unwrap();
+    }
+}
+
+#[test]
+fn listeners_are_told_on_the_dispatchers_thread() {
+    let client = client();
+    let hold = lock(&client).acquire(None, None).unwrap();
+    let (told, heard) = mpsc::channel();
+    hold.on_lost(Box::new(Tell(told))).unwrap();
+    assert_eq!(wait(client.break_lock_async("x".to_owned())).unwrap(), 1);
+    let (reason, thread) = heard.recv_timeout(BOUND).unwrap();
+    assert_eq!((reason, thread.as_str()), (LossReason::Broken, "fencelock-callbacks"));
+    assert!(heard.recv_timeout(BOUND).is_err(), "it was told once and then freed");
+    assert_eq!(kind(hold.check()), ErrorKind::Lost);
+    assert_eq!(kind(hold.release()), ErrorKind::Lost);
+}
+
+#[test]
+fn a_listener_is_freed_when_its_hold_is_released() {
+    let client = client();
+    let hold = lock(&client).acquire(None, None).unwrap();
+    let (told, heard) = mpsc::channel();
+    hold.on_wanted(Box::new(Signal(told))).unwrap();
+    hold.begin_release().unwrap();
+    drop(hold);
+    assert_eq!(heard.recv_timeout(BOUND), Err(mpsc::RecvTimeoutError::Disconnected));
+}
+
+#[test]
+fn owners_re_enter_and_tickets_travel() {
+    let one = client();
+    let options = LockOptions {
+        owner: Some(Owner::Explicit { id: "trace".to_owned() }),
+        ..LockOptions::default()
+    };
+    let named = one.lock("x".to_owned(), Some(options)).unwrap();
+    let hold = named.acquire(None, None).unwrap();
+    let joined = one.begin_attach(hold.ticket().unwrap()).unwrap();
+    wait(joined.ended()).unwrap();
+    let joined = joined.hold().unwrap();
+    assert_eq!(joined.token(), hold.token());
+    assert!(joined.is_reentry() && !hold.is_reentry());
+    assert_eq!(named.hold_count(), 2);
+    joined.release().unwrap();
+    hold.release().unwrap();
+}
+
+#[test]
+fn a_client_that_is_not_fetched_is_closed() {
+    let connecting = begin_connect("memory:unfetched".to_owned(), None).unwrap();
+    wait(connecting.ended()).unwrap();
+    let client = connecting.client().unwrap();
+    connecting.cancel();
+    assert!(!client.is_shut_down());
+    let given_up = begin_connect("memory:unfetched".to_owned(), None).unwrap();
+    given_up.cancel();
+    assert_eq!(kind(wait(given_up.ended())), ErrorKind::Cancelled);
+    assert_eq!(kind(given_up.client()), ErrorKind::Cancelled);
+    assert!(wait(client.drain_async(BOUND)).unwrap());
+    assert!(client.is_shut_down());
+    let lock = client.lock("x".to_owned(), None).unwrap();
+    assert_eq!(kind(lock.acquire(None, None)), ErrorKind::Closed);
+}
+
+#[test]
+fn every_kind_has_its_facts() {
+    for row in fencelock_support::errors::table() {
+        let error = FencelockError::from(fencelock_support::Error::new(row.kind, "why"));
+        let (kind, message) = error.parts();
+        assert_eq!(message, "why");
+        let facts = error_facts(kind);
+        assert_eq!((facts.code, facts.retryable), (row.code, row.retryable));
+        assert_eq!((facts.name.as_str(), facts.meaning.as_str()), (row.name, row.meaning));
+    }
+    assert_eq!(error_facts(ErrorKind::Internal).code, 100);
+}
