@@ -1,21 +1,27 @@
 // Measures fencelock beside redlock, redis-semaphore and bare ioredis against one Redis server of
 // its own, in rounds in which each has its turn, so that what disturbs the machine disturbs all.
+// Prints tables as docs/benchmarks.md has them.
 //
-//   node bench.mjs [ROUNDS [MILLISECONDS A TURN]]
+//   node bench.mjs [ROUNDS [MILLISECONDS A TURN [CASE]]]
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'fencelock';
 import { Redis } from 'ioredis';
-import RedisSemaphore from 'redis-semaphore';
-import Redlock from 'redlock';
 import { startRedis } from '../scripts/redis.mjs';
+import { sides } from './sides.mjs';
 
-const [rounds = 5, span = 1000] = process.argv.slice(2).map(Number);
+const [rounds = 15, span = 300] = process.argv.slice(2, 4).map(Number);
+const only = process.argv[4];
 const TASKS = 64;
-const LEASE = 30_000;
 
-/** Runs tasks that repeat `pair` until the time is over; gives pairs a second. */
+const CASES = {
+  'one after the other': { tasks: 1, key: () => 'sequential' },
+  '64 keys in parallel': { tasks: TASKS, key: (index) => `parallel-${index}` },
+  '64 tasks on one key': { tasks: TASKS, key: () => 'contended', contended: true },
+};
+
+/** Runs tasks that repeat `pair` until the time is over; gives how many pairs, and in how long. */
 async function measure(tasks, pair) {
   const began = performance.now();
   let pairs = 0;
@@ -26,85 +32,84 @@ async function measure(tasks, pair) {
     }
   };
   await Promise.all(Array.from({ length: tasks }, (_, index) => task(index)));
-  return (pairs * 1000) / (performance.now() - began);
+  return { pairs, took: performance.now() - began };
+}
+
+/** How often the server has executed these commands since it was last asked, and in how many µs. */
+async function executed(admin, commands) {
+  const text = await admin.info('commandstats');
+  await admin.config('RESETSTAT');
+  const sum = { calls: 0, time: 0 };
+  for (const [, name, calls, time] of text.matchAll(/^cmdstat_(\w+):calls=(\d+),usec=(\d+)/gm)) {
+    if (!commands.includes(name)) continue;
+    sum.calls += Number(calls);
+    sum.time += Number(time);
+  }
+  return sum;
+}
+
+/** Least, median, greatest. */
+function spread(numbers, digits = 2) {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  const shown = [sorted[0], sorted[sorted.length >> 1], sorted.at(-1)];
+  const [least, middle, greatest] = shown.map((number) => number.toFixed(digits));
+  return `${least} – **${middle}** – ${greatest}`;
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'fencelock-bench-'));
 const redis = await startRedis(folder);
 const locks = await connect(redis.url);
-const plain = new Redis(redis.port, { enableAutoPipelining: true });
-// A connection each, as their users have.
-const [forRedlock, forSemaphore] = [new Redis(redis.port), new Redis(redis.port)];
-const redlock = new Redlock([forRedlock], { retryCount: -1, retryDelay: 5, retryJitter: 5 });
-redlock.on('clientError', () => {});
-const { Mutex } = RedisSemaphore;
-
-/** The pairs of each side, on a key. */
-const sides = {
-  fencelock: async (key) => {
-    const hold = await locks.acquire(key);
-    await hold.release();
-  },
-  // Two commands that take a lock and give it back: no fencing, no renewal, no waiting.
-  'bare ioredis': async (key) => {
-    const value = `${Math.random()}`;
-    while ((await plain.set(key, value, 'PX', LEASE, 'NX')) === null) {
-      await new Promise((resolve) => setTimeout(resolve, 1));
-    }
-    await plain.del(key);
-  },
-  redlock: async (key) => {
-    const lock = await redlock.lock(key, LEASE);
-    await lock.unlock();
-  },
-  // Asks again every 5 ms; 10 ms is its default.
-  'redis-semaphore': async (key) => {
-    const mutex = new Mutex(forSemaphore, key, {
-      lockTimeout: LEASE,
-      acquireTimeout: 600_000,
-      retryInterval: 5,
-    });
-    await mutex.acquire();
-    await mutex.release();
-  },
-};
-const cases = {
-  'one after the other': { tasks: 1, key: () => 'sequential' },
-  '64 keys in parallel': { tasks: TASKS, key: (index) => `parallel-${index}` },
-  '64 tasks on one key': { tasks: TASKS, key: () => 'contended' },
-};
-
-const median = (numbers) => [...numbers].sort((a, b) => a - b)[numbers.length >> 1] ?? 0;
-
+const admin = new Redis(redis.port);
+const peers = await sides(locks, redis.port);
 try {
-  const results = [];
-  for (const [what, { tasks, key }] of Object.entries(cases)) {
-    const rates = Object.fromEntries(Object.keys(sides).map((name) => [name, []]));
-    const ratios = Object.fromEntries(Object.keys(sides).map((name) => [name, []]));
+  for (const [what, { tasks, key, contended }] of Object.entries(CASES)) {
+    if (only !== undefined && !what.includes(only)) continue;
+    const taking = peers.list.filter(({ waits }) => waits || !contended);
+    const results = taking.map(({ name, pair, sends = [] }) => ({
+      name,
+      pair,
+      sends,
+      rates: [],
+      ratios: [],
+      calls: [],
+      times: [],
+    }));
     for (let round = -1; round < rounds; round++) {
-      const now = {};
-      for (const [name, pair] of Object.entries(sides)) {
-        now[name] = await measure(tasks, (index) => pair(`${name}/${key(index)}`));
+      const now = new Map();
+      // Each begins in its turn, so that none always follows the same.
+      for (let i = 0; i < results.length; i++) {
+        const one = results[(i + Math.max(round, 0)) % results.length];
+        await executed(admin, []);
+        const { pairs, took } = await measure(tasks, (index) =>
+          one.pair(`${one.name}/${key(index)}`),
+        );
+        const { calls, time } = await executed(admin, one.sends);
+        now.set(one, (pairs * 1000) / took);
+        if (round < 0) continue; // The first warms up.
+        one.calls.push(calls / pairs);
+        one.times.push(time / pairs);
       }
-      if (round < 0) continue; // The first warms up.
-      for (const name of Object.keys(sides)) {
-        rates[name].push(now[name]);
-        ratios[name].push(now.fencelock / now[name]);
+      if (round < 0) continue;
+      for (const one of results) {
+        one.rates.push(now.get(one));
+        one.ratios.push(now.get(results[0]) / now.get(one));
       }
     }
-    for (const name of Object.keys(sides)) {
-      results.push({
-        case: what,
-        side: name,
-        'pairs a second': Math.round(median(rates[name])),
-        'fencelock is so many times as fast': Number(median(ratios[name]).toFixed(2)),
-      });
+    console.log(`\n#### ${what[0].toUpperCase()}${what.slice(1)}\n`);
+    console.log('| | pairs a second | ours / this | commands a pair | server, µs a pair |');
+    console.log('|---|---|---|---|---|');
+    for (const { name, sends, rates, ratios, calls, times } of results) {
+      const ratio = name === results[0].name ? '' : spread(ratios);
+      const middle = (numbers) => (sends.length ? spread(numbers, 1).split('**')[1] : '');
+      console.log(
+        `| ${name} | ${spread(rates, 0)} | ${ratio} | ${middle(calls)} | ${middle(times)} |`,
+      );
     }
   }
-  console.table(results);
 } finally {
   await locks.close();
-  for (const connection of [plain, forRedlock, forSemaphore]) connection.disconnect();
+  peers.close();
+  admin.disconnect();
   await redis.stop();
   rmSync(folder, { recursive: true, force: true });
 }

@@ -13,7 +13,8 @@ import { type ConnectOptions, settings, text } from './options.js';
  * ```
  *
  * `memory:` or `memory:name` is this process; `sqlite:path` the processes of one machine;
- * `redis://`, `rediss://` and `redis+unix://` a Redis server.
+ * `redis://`, `rediss://` and `redis+unix://` a Redis server; `zk://host,host/chroot` a ZooKeeper
+ * ensemble.
  *
  * Rejects with `InvalidArgumentError` for a URL or option that cannot be read, `UnsupportedError`
  * for a store that is not there, `MisconfiguredError` at once for a wrong password and the like,

@@ -1,3 +1,4 @@
+import { drops } from './drops.js';
 import type { LossReason } from './errors.js';
 import { milliseconds } from './options.js';
 import type { Abandoned, HoldState } from './state.js';
@@ -128,19 +129,6 @@ export class Lock {
   }
 }
 
-/** Guards that were dropped: the last resort. */
-const dropped = new FinalizationRegistry<HoldState>((state) => {
-  if (state.isReleased) return;
-  const { isLive, name } = state;
-  state.discard();
-  if (!isLive) return;
-  process.emitWarning(
-    `a hold of the lock ${JSON.stringify(name)} was garbage collected without being released, and ` +
-      'is released now: use `await using`, or call release() in a finally block',
-    { type: 'FencelockWarning', code: 'FENCELOCK_DROPPED' },
-  );
-});
-
 /**
  * A held lock, from `acquire` or `attach`. It is renewed until it is released:
  *
@@ -157,7 +145,7 @@ export class Hold extends Lock {
   protected constructor() {
     super();
     this.#state = making as HoldState;
-    dropped.register(this, this.#state, this.#state);
+    drops.watch(this, this.#state);
   }
 
   /** @internal */
@@ -171,7 +159,7 @@ export class Hold extends Lock {
    * `UnavailableError` when the store did not answer in time (the release goes on by itself).
    */
   async release(): Promise<void> {
-    dropped.unregister(this.#state);
+    drops.forget(this, this.#state);
     await this.#state.release();
   }
 

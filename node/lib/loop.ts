@@ -22,7 +22,8 @@ const ABANDONED = ['no', 'yes', 'unknown'];
 
 /**
  * How many outcomes are settled before timers and I/O have their turn. Calls that lead to calls that
- * end without the store, as hand-offs of a lock within the process, would keep them waiting.
+ * end without waiting, as on a store in memory or by a hand-off of a lock within the process, would
+ * keep them waiting.
  */
 const BUDGET = 64;
 
@@ -41,9 +42,11 @@ class Loop {
   #busy = 0;
   #last = 0;
   #ticking = false;
-  /** Outcomes settled in ticks since the event loop was waited for. */
+  /** Outcomes settled since the event loop was waited for, other than those that came with I/O. */
   #settled = 0;
   #waiting = false;
+  /** Of calls that ended at once, when too many had. */
+  #ended: Outcome[] = [];
 
   constructor(native: typeof import('../native/index.js')) {
     // Of the module, since tests of a service may have put a false one in the place of the global.
@@ -54,8 +57,8 @@ class Loop {
   }
 
   /**
-   * Begins a call. `settle` gets its outcome: before this returns when it ended at once, otherwise
-   * later. Gives the call's number. What all calls of a tick send leaves together at its end.
+   * Begins a call. `settle` gets its outcome: before this returns, or later. Gives the call's number.
+   * What all calls of a tick send leaves together at its end.
    */
   run(begin: Begin, settle: Settle): number {
     const call = ++this.#last;
@@ -63,7 +66,6 @@ class Loop {
     if (!this.#ticking) {
       this.#ticking = true;
       nextTick(this.#endTick);
-      this.#environment.beginTick();
     }
     let ended: Ended | null;
     try {
@@ -72,11 +74,16 @@ class Loop {
       this.leave();
       throw error;
     }
-    if (ended === null) {
-      this.#calls.set(call, settle);
-    } else {
+    if (ended !== null && this.#settled < BUDGET) {
+      this.#settled++;
       this.leave();
       settle(outcomeOf(call, ended));
+      return call;
+    }
+    this.#calls.set(call, settle);
+    if (ended !== null) {
+      this.#ended.push(outcomeOf(call, ended));
+      this.#turn();
     }
     return call;
   }
@@ -126,14 +133,22 @@ class Loop {
       return;
     }
     this.#environment.endTick(false);
+    this.#turn();
+  };
+
+  /** Lets the event loop turn, and goes on. */
+  #turn(): void {
     if (this.#waiting) return;
     this.#waiting = true;
     setImmediate(() => {
       this.#waiting = false;
       this.#settled = 0;
+      const ended = this.#ended;
+      this.#ended = [];
+      for (const outcome of ended) this.#settle(outcome);
       this.#take();
     });
-  };
+  }
 
   #take(): void {
     const batch = this.#environment.endTick(true);
@@ -186,7 +201,14 @@ class Loop {
 
 /** The outcome of a call that ended at once. */
 export function outcomeOf(call: number, ended: Ended): Outcome {
-  return typeof ended === 'boolean' ? { call, code: 0 } : ended;
+  switch (typeof ended) {
+    case 'boolean':
+      return { call, code: 0 };
+    case 'number':
+      return { call, code: 0, token: BigInt(ended), reentry: false, abandoned: 'no' };
+    default:
+      return ended;
+  }
 }
 
 /**

@@ -131,10 +131,17 @@ export class LockManager {
    * `MisconfiguredError`, `InvalidArgumentError`, `ClosedError`.
    */
   acquire(name: string, options: AcquireOptions & { ifAvailable: true }): Promise<Hold | null>;
-  acquire(name: string, options?: AcquireOptions & { ifAvailable?: false }): Promise<Hold>;
+  acquire(
+    name: string,
+    options?: AcquireOptions & { ifAvailable?: false | undefined },
+  ): Promise<Hold>;
+  acquire(
+    name: string,
+    options: AcquireOptions & { ifAvailable?: boolean | undefined },
+  ): Promise<Hold | null>;
   async acquire(
     name: string,
-    options: AcquireOptions & { ifAvailable?: boolean } = {},
+    options: AcquireOptions & { ifAvailable?: boolean | undefined } = {},
   ): Promise<Hold | null> {
     if (options === null || typeof options !== 'object') {
       throw new TypeError('the options of acquire must be an object');
@@ -259,21 +266,17 @@ export class LockManager {
   }
 
   /** Null when it is not to wait and the lock is not free. */
-  async #acquire(
+  #acquire(
     name: string,
     ask: Pick<Ask, 'lease' | 'maxHold' | 'owner' | 'signal' | 'wait'>,
     ifAvailable: boolean,
   ): Promise<HoldState | null> {
     const { lease, maxHold, owner } = ask;
     const wait = ifAvailable ? 0 : ask.wait;
-    try {
-      return await this.#wait(name, ask.signal, (call) =>
-        this.#native.acquire(call, name, wait, owner, lease, maxHold),
-      );
-    } catch (error) {
-      if (ifAvailable && error instanceof ContendedError) return null;
-      throw error;
-    }
+    const waiting = this.#wait(name, ask.signal, (call) =>
+      this.#native.acquire(call, name, wait, owner, lease, maxHold),
+    );
+    return ifAvailable ? waiting.catch(nullIfContended) : waiting;
   }
 
   /** Waits for a hold. After an abort nothing is held, however late it came. */
@@ -323,6 +326,11 @@ export class LockManager {
       }
     });
   }
+}
+
+function nullIfContended(error: unknown): null {
+  if (error instanceof ContendedError) return null;
+  throw error;
 }
 
 /** Calls back with the lock, and releases it when that is over. */

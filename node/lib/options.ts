@@ -4,23 +4,23 @@ import { InvalidArgumentError } from './errors.js';
 /** Options of `connect`. Each may also stand in the URL, in snake case. Spans are milliseconds. */
 export interface ConnectOptions {
   /** The lease of holds without an explicit one. They are renewed at a third of it. */
-  lease?: number;
+  lease?: number | undefined;
   /** How long a lock that was handed over waits to hear from its new holder. */
-  claim?: number;
+  claim?: number | undefined;
   /** How long a request to the store may take. */
-  requestTimeout?: number;
+  requestTimeout?: number | undefined;
   /** How long `connect` waits for the store's first answer. */
-  connectTimeout?: number;
+  connectTimeout?: number | undefined;
   /** A name for people, shown by `inspect` and `fencelock show`. */
-  label?: string;
+  label?: string | undefined;
   /** What the store's keys begin with, instead of `fl:`. */
-  keyPrefix?: string;
+  keyPrefix?: string | undefined;
   /** How often a lock may pass on within this client while another client waits. */
-  localRunGrants?: number;
+  localRunGrants?: number | undefined;
   /** For how long it may do so. */
-  localRunTime?: number;
+  localRunTime?: number | undefined;
   /** How many acquires may wait in this client. */
-  maxWaiters?: number;
+  maxWaiters?: number | undefined;
 }
 
 /** Options of `acquire`, and beyond the standard's those of `request`. Spans are milliseconds. */

@@ -113,15 +113,13 @@ export class HoldState implements HoldEvents {
     return outcome.text ?? '';
   }
 
-  async release(): Promise<void> {
+  release(): Promise<void> {
     const asked = loop().ask((call) => this.#native.release(call, this.#call));
     this.#over();
-    try {
-      await asked;
-    } catch (error) {
+    return asked.then(nothing, (error) => {
       if (error instanceof LostError && error.reason !== undefined) this.#tell(error.reason, error);
       throw error;
-    }
+    });
   }
 
   /** Gives the hold up without waiting. */
@@ -181,6 +179,8 @@ function withResolvers<T>(): PromiseWithResolvers<T> {
   });
   return { promise, resolve };
 }
+
+function nothing(): void {}
 
 export function isLost(error: unknown): error is LostError {
   return error instanceof FencelockError && error.code === 'lost';

@@ -9,11 +9,10 @@ export declare class Environment {
    * drives its clients' connections.
    */
   constructor(drives: boolean, dispatch: (batch: Array<number>) => void)
-  /** A tick in which calls are made begins: what they send is held back until its end. */
-  beginTick(): void
   /**
-   * The tick ends, and what its calls sent leaves. Gives the outcomes that have arrived meanwhile,
-   * as `dispatch` gets them; with `take` false, they stay until this is called again.
+   * A tick in which calls were made ends, and what they sent leaves. Gives the outcomes that have
+   * arrived meanwhile, as `dispatch` gets them; with `take` false, they stay until this is called
+   * again.
    */
   endTick(take: boolean): Array<number> | null
   /** The outcomes that are told in full, of the batches given so far. */
@@ -30,7 +29,8 @@ export declare class Environment {
 }
 
 /**
- * A client of a store. A call gives its outcome when it ends at once (`true` when there is nothing
+ * A client of a store. A call holds back what it sends until the tick ends
+ * ([`Environment`](crate::environment::Environment)). It gives its outcome when it ends at once (`true` when there is nothing
  * to say), otherwise null, and the outcome comes through the environment.
  */
 export declare class NativeClient {
@@ -106,8 +106,11 @@ export interface Capabilities {
   abandoned: boolean
 }
 
-/** How a call ended that ended at once: `true` for 'done'. */
-export type Ended = boolean | Outcome
+/**
+ * How a call ended that ended at once: `true` for 'done', and a number for the usual grant, of which
+ * it is the token: no re-entry, and the previous holder released it.
+ */
+export type Ended = boolean | number | Outcome
 
 /** A kind of error. */
 export interface ErrorRow {

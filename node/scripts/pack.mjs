@@ -1,10 +1,10 @@
 // Packs what would be published into pack/, and checks it: the contents, and that both kinds of
-// module find their code and types (attw, publint).
+// module find their code and types (attw, publint). Beside it go the packages of the platforms
+// whose libraries are given, or of this one, with the library that scripts/build left in native/.
 //
-// The package of this platform is made from the library that scripts/build left in native/; those
-// of the other platforms from native/fencelock.PLATFORM.node, where it is there.
+//   node pack.mjs [RUST'S TARGET=LIBRARY…]
 import { execFileSync } from 'node:child_process';
-import { copyFile, cp, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { copyFile, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseTriple, readNapiConfig } from '@napi-rs/cli';
 import { platform as here } from './platform.mjs';
@@ -13,6 +13,10 @@ const OUT = 'pack';
 const manifest = JSON.parse(await readFile('package.json', 'utf8'));
 const { binaryName, targets } = await readNapiConfig('package.json');
 const licences = ['LICENSE-APACHE', 'LICENSE-MIT'];
+const given = new Map(process.argv.slice(2).map((argument) => argument.split('=', 2)));
+for (const triple of given.keys()) {
+  if (!targets.some((target) => target.triple === triple)) throw new Error(`no target ${triple}`);
+}
 await rm(OUT, { recursive: true, force: true });
 
 /** Runs npm or a tool of ours; gives what it printed. */
@@ -23,6 +27,18 @@ function run(program, ...args) {
     env,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
+}
+
+/**
+ * What machine and C library a shared library is for, as its headers say: a package whose library is
+ * another platform's would be installed, and not load.
+ */
+function madeFor(library) {
+  const machines = { 'Advanced Micro Devices X86-64': 'x64', AArch64: 'arm64' };
+  const machine = run('readelf', '--file-header', library).match(/Machine: +(.+)/)?.[1] ?? '';
+  const needed = run('readelf', '--dynamic', '--wide', library);
+  const abi = /NEEDED.*\[(libc\.so|libc\.musl-.*)\]/.test(needed) ? 'musl' : 'gnu';
+  return `linux-${machines[machine]}-${abi}`;
 }
 
 /** Packs a folder; checks that it has these files and no others. */
@@ -47,12 +63,17 @@ for (const target of targets) {
   const name = `${manifest.name}-${platform}`;
   optionalDependencies[name] = manifest.version;
   const library = `${binaryName}.${platform}.node`;
-  if (!(await stat(join('native', library)).catch(() => undefined))) continue;
+  const own = given.size === 0 && platform === here();
+  const built = own ? join('native', library) : given.get(target.triple);
+  if (built === undefined) continue;
   const folder = join(OUT, 'stage', platform);
   await mkdir(folder, { recursive: true });
-  await copyFile(join('native', library), join(folder, library));
-  // Debug information is for whoever builds it. Another platform's is left as it was given.
-  if (platform === here()) run('strip', '--strip-unneeded', join(folder, library));
+  await copyFile(built, join(folder, library));
+  // Debug information is for whoever builds it. What is given has none.
+  if (own) run('strip', '--strip-unneeded', join(folder, library));
+  if (madeFor(join(folder, library)) !== platform) {
+    throw new Error(`${built} is for ${madeFor(built)}, not ${platform}`);
+  }
   const { license, repository, engines } = manifest;
   const libc = { gnu: ['glibc'], musl: ['musl'] }[abi];
   await writeFile(

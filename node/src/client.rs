@@ -10,9 +10,9 @@ use crate::metrics::Metrics;
 use crate::options::{duration, patience};
 use crate::outcome::{Ended, News, Outcome, loss};
 use crate::session::{Held, Session};
-use crate::slot::Slot;
 
-/// A client of a store. A call gives its outcome when it ends at once (`true` when there is nothing
+/// A client of a store. A call holds back what it sends until the tick ends
+/// ([`Environment`](crate::environment::Environment)). It gives its outcome when it ends at once (`true` when there is nothing
 /// to say), otherwise null, and the outcome comes through the environment.
 #[napi]
 pub struct NativeClient {
@@ -31,7 +31,7 @@ impl NativeClient {
         fill: impl FnOnce(T, &mut Outcome) + Send + 'static,
         start: impl FnOnce(Box<dyn FnOnce(Result<T>) + Send>) -> Result<Operation>,
     ) -> Option<Ended> {
-        let slot = Slot::new(&self.session.inbox);
+        let slot = self.session.begin();
         let way = slot.clone();
         let begun = start(Box::new(move |result| way.end(News::with(call, result, fill))));
         match begun {
@@ -108,7 +108,7 @@ impl NativeClient {
         let Some(Held { hold, reason }) = self.session.take(hold) else {
             return failed(call, &not_held());
         };
-        let slot = Slot::new(&self.session.inbox);
+        let slot = self.session.begin();
         let way = slot.clone();
         hold.release_async(move |released| {
             way.end(match released {
@@ -229,7 +229,7 @@ impl NativeClient {
     /// Whether they were, in the outcome's `flag`.
     #[napi]
     pub fn drain(&self, call: i64, limit: f64) -> Option<Ended> {
-        let slot = Slot::new(&self.session.inbox);
+        let slot = self.session.begin();
         let way = slot.clone();
         let begun = duration(limit).and_then(|limit| {
             self.session.client.drain_async(limit, move |drained| {

@@ -62,15 +62,9 @@ impl Environment {
         Ok(Environment { inner })
     }
 
-    /// A tick in which calls are made begins: what they send is held back until its end.
-    #[napi]
-    pub fn begin_tick(&self) {
-        cork::begin();
-        self.inner.inbox.attend();
-    }
-
-    /// The tick ends, and what its calls sent leaves. Gives the outcomes that have arrived meanwhile,
-    /// as `dispatch` gets them; with `take` false, they stay until this is called again.
+    /// A tick in which calls were made ends, and what they sent leaves. Gives the outcomes that have
+    /// arrived meanwhile, as `dispatch` gets them; with `take` false, they stay until this is called
+    /// again.
     #[napi]
     pub fn end_tick(&self, take: bool) -> Option<Vec<f64>> {
         cork::end();

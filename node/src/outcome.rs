@@ -1,7 +1,7 @@
 //! What the event loop is told.
 
 use fencelock_support::{Abandoned, Error, Hold, LossReason};
-use napi::bindgen_prelude::Either;
+use napi::bindgen_prelude::Either3;
 use napi_derive::napi;
 
 use crate::info::LockInfo;
@@ -79,9 +79,10 @@ pub(crate) struct Grant {
     abandoned: Abandoned,
 }
 
-/// How a call ended that ended at once: `true` for 'done'.
+/// How a call ended that ended at once: `true` for 'done', and a number for the usual grant, of which
+/// it is the token: no re-entry, and the previous holder released it.
 #[napi]
-pub type Ended = Either<bool, Outcome>;
+pub type Ended = Either3<bool, f64, Outcome>;
 
 /// The integers below are doubles, too.
 const EXACT: u64 = 1 << 53;
@@ -141,9 +142,13 @@ impl News {
 
     pub(crate) fn ended(self) -> Ended {
         match self {
-            News::Done(_) => Either::A(true),
-            News::Granted(call, grant) => Either::B(grant.outcome(call)),
-            News::Told(outcome) => Either::B(*outcome),
+            News::Done(_) => Either3::A(true),
+            #[expect(clippy::cast_precision_loss, reason = "it is exact")]
+            News::Granted(_, Grant { token, reentry: false, abandoned: Abandoned::No }) => {
+                Either3::B(token as f64)
+            }
+            News::Granted(call, grant) => Either3::C(grant.outcome(call)),
+            News::Told(outcome) => Either3::C(*outcome),
         }
     }
 }

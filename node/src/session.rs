@@ -42,6 +42,13 @@ impl Session {
         Session { client, inbox, guest, table: Mutex::default() }
     }
 
+    /// Begins a call of this tick.
+    pub(crate) fn begin(&self) -> Slot {
+        cork::begin();
+        self.inbox.attend();
+        Slot::new(&self.inbox)
+    }
+
     /// A call was begun: gives its outcome if it is there, otherwise the loop will serve it.
     pub(crate) fn begun(&self, slot: &Slot) -> Option<Ended> {
         let ended = slot.started();
@@ -58,7 +65,7 @@ impl Session {
         named: bool,
         start: impl FnOnce(Box<dyn FnOnce(Result<Hold>) + Send>) -> Operation,
     ) -> Option<Ended> {
-        let slot = Slot::new(&self.inbox);
+        let slot = self.begin();
         let (session, way) = (self.clone(), slot.clone());
         self.table().waits.insert(call, None);
         let operation = start(Box::new(move |result| session.granted(call, named, result, way)));

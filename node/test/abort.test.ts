@@ -70,6 +70,29 @@ onEachStore('aborts', (store) => {
     assert.deepEqual(seen, { held: [], pending: [] });
   });
 
+  test('of an attach, at any time', async (context) => {
+    if (!store.locks.capabilities.owners) return context.skip("the store does not have 'owners'");
+    const name = unique();
+    const other = await store.connect();
+    const first = await store.locks.acquire(name, { owner: unique('owner') });
+    const ticket = first.ticket();
+    for (let i = 0; i < 40; i++) {
+      const controller = new AbortController();
+      const attached = other.attach(ticket, { signal: controller.signal });
+      if (i % 4 === 1) await turn();
+      if (i % 4 === 2) await delay(1);
+      if (i % 4 !== 3) controller.abort(i);
+      // One that came first counts.
+      await attached.then(
+        (hold) => hold.release(),
+        (error) => assert.equal(error, i),
+      );
+    }
+    assert.ok(first.isValid);
+    await first.release();
+    await free(name);
+  });
+
   test('after the grant it changes nothing', async () => {
     const controller = new AbortController();
     const hold = await store.locks.acquire(unique(), { signal: controller.signal });

@@ -46,7 +46,7 @@ test('URLs and options that cannot be read', async () => {
   assert.ok((await wrong({ maxWaiters: 1.5 })) instanceof InvalidArgumentError);
   assert.ok((await wrong({ label: 7 })) instanceof TypeError);
   assert.ok((await rejection(connect(7 as unknown as string))) instanceof TypeError);
-  const client = await connect('memory:', { lease: undefined as unknown as number, label: 'x' });
+  const client = await connect('memory:', { lease: undefined, label: 'x' });
   await client.close();
 });
 

@@ -63,17 +63,18 @@ onEachStore('load', (store) => {
 });
 
 onEachStore('fairness', (store) => {
-  test('tasks that hand a lock on to each other starve neither timers nor I/O', async () => {
-    const name = unique();
+  test('tasks that hand a lock on, and one that never waits, starve neither timers nor I/O', async () => {
+    const shared = unique();
     const deadline = Date.now() + 30_000;
     let served = false;
     // A bound of their own, since a timer may be what they starve.
-    const task = async () => {
+    const task = async (name: string) => {
       while (!served && Date.now() < deadline) {
         await (await store.locks.acquire(name)).release();
       }
     };
-    const tasks = Array.from({ length: 64 }, task);
+    const tasks = Array.from({ length: 64 }, () => task(shared));
+    tasks.push(task(unique()));
     const { createServer, connect: dial } = await import('node:net');
     const server = createServer((socket) => socket.pipe(socket));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

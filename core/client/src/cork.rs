@@ -2,7 +2,8 @@
 //!
 //! Each call sends at once what it asks the store. A host whose calls come in bursts, as those of
 //! one turn of an event loop do, opens a section on its thread with [`begin`] and ends it with
-//! [`end`]: what the calls between them ask of a store leaves together, in one write.
+//! [`end`]: what the calls between them ask of a store leaves together, in one write. A store in
+//! memory, to which nothing has to be written, is asked at once all the same.
 //!
 //! ```
 //! use fencelock::{Client, cork};
@@ -19,37 +20,35 @@
 //! ```
 
 use std::cell::RefCell;
-use std::mem;
 use std::sync::Arc;
 
 use fencelock_engine::transport::Transport;
 
-/// What this thread does with a flush.
-enum Flushes {
-    /// Does it.
-    AtOnce,
-    /// Leaves it to the flush that is under way further out: a store in memory delivers from
-    /// within, and the stack must stay flat however long the chain.
-    Within(Vec<Arc<dyn Transport>>),
-    /// Leaves it to the end of the section.
-    Held(Vec<Arc<dyn Transport>>),
-}
-
-/// A thread that ends sends what it held back.
+/// What this thread does not flush now.
 struct Thread(RefCell<Flushes>);
 
+#[derive(Default)]
+struct Flushes {
+    /// Left to the end of the section, while there is one.
+    held: Option<Transports>,
+    /// Left to the flush that is under way further out, while there is one: a store in memory
+    /// delivers from within, and the stack must stay flat however long the chain.
+    next: Option<Transports>,
+}
+
+type Transports = Vec<Arc<dyn Transport>>;
+
+/// A thread that ends sends what it held back.
 impl Drop for Thread {
     fn drop(&mut self) {
-        if let Flushes::Held(held) = self.0.replace(Flushes::AtOnce) {
-            for transport in held {
-                transport.flush();
-            }
+        for transport in self.0.take().held.into_iter().flatten() {
+            transport.flush();
         }
     }
 }
 
 thread_local! {
-    static THREAD: Thread = const { Thread(RefCell::new(Flushes::AtOnce)) };
+    static THREAD: Thread = const { Thread(RefCell::new(Flushes { held: None, next: None })) };
 }
 
 /// Holds back, from now on, what this thread's calls send. Without effect while it does already.
@@ -60,63 +59,62 @@ thread_local! {
 pub fn begin() {
     // A thread that is ending holds nothing back.
     let _ = THREAD.try_with(|thread| {
-        let mut flushes = thread.0.borrow_mut();
-        if let Flushes::AtOnce = *flushes {
-            *flushes = Flushes::Held(Vec::new());
-        }
+        thread.0.borrow_mut().held.get_or_insert_default();
     });
 }
 
 /// Sends what this thread held back, and holds back no more. Without effect outside a section.
 pub fn end() {
     let _ = THREAD.try_with(|thread| {
-        {
-            let mut flushes = thread.0.borrow_mut();
-            let Flushes::Held(held) = &mut *flushes else { return };
-            let held = mem::take(held);
-            *flushes = Flushes::Within(held);
+        let held = thread.0.borrow_mut().held.take();
+        for transport in held.into_iter().flatten() {
+            thread.flush(&transport);
         }
-        let _leave = Leave(thread);
-        run(thread);
     });
 }
 
 /// Flushes, now or when the section or the flush further out ends.
 pub(crate) fn flush(transport: &Arc<dyn Transport>) {
-    let outermost = THREAD.try_with(|thread| {
-        {
-            let mut flushes = thread.0.borrow_mut();
-            match &mut *flushes {
-                Flushes::Within(next) | Flushes::Held(next) => {
-                    if !next.iter().any(|other| Arc::ptr_eq(other, transport)) {
-                        next.push(transport.clone());
-                    }
-                    return;
-                }
-                at_once => *at_once = Flushes::Within(Vec::new()),
-            }
-        }
-        let _leave = Leave(thread);
-        transport.flush();
-        run(thread);
-    });
-    if outermost.is_err() {
+    if THREAD.try_with(|thread| thread.hold_or_flush(transport)).is_err() {
         // The thread is ending.
         transport.flush();
     }
 }
 
-/// Flushes what has gathered, and what that leads to.
-fn run(thread: &Thread) {
-    loop {
-        let next = match &mut *thread.0.borrow_mut() {
-            Flushes::Within(next) => next.pop(),
-            Flushes::AtOnce | Flushes::Held(_) => None,
-        };
-        match next {
-            Some(transport) => transport.flush(),
-            None => return,
+impl Thread {
+    fn hold_or_flush(&self, transport: &Arc<dyn Transport>) {
+        if let Some(held) = &mut self.0.borrow_mut().held
+            && !transport.executes()
+        {
+            return add(held, transport);
         }
+        self.flush(transport);
+    }
+
+    /// Flushes, and then what that leads to; or leaves it to who does.
+    fn flush(&self, transport: &Arc<dyn Transport>) {
+        {
+            let mut flushes = self.0.borrow_mut();
+            if let Some(next) = &mut flushes.next {
+                return add(next, transport);
+            }
+            flushes.next = Some(Vec::new());
+        }
+        let _leave = Leave(self);
+        transport.flush();
+        while let Some(transport) = self.pop() {
+            transport.flush();
+        }
+    }
+
+    fn pop(&self) -> Option<Arc<dyn Transport>> {
+        self.0.borrow_mut().next.as_mut()?.pop()
+    }
+}
+
+fn add(transports: &mut Transports, transport: &Arc<dyn Transport>) {
+    if !transports.iter().any(|other| Arc::ptr_eq(other, transport)) {
+        transports.push(transport.clone());
     }
 }
 
@@ -125,7 +123,7 @@ struct Leave<'a>(&'a Thread);
 
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
-        self.0.0.replace(Flushes::AtOnce);
+        self.0.0.borrow_mut().next = None;
     }
 }
 

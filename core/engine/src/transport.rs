@@ -41,6 +41,12 @@ pub trait Transport: Send + Sync + 'static {
     /// deliver at once.
     fn flush(&self);
 
+    /// Whether [`flush`](Transport::flush) itself executes what was enqueued, so that nothing is
+    /// gained by leaving it until there is more.
+    fn executes(&self) -> bool {
+        false
+    }
+
     /// Gives up the present connection, abandoning what is in flight, and makes a new one.
     fn reconnect(&self);
 

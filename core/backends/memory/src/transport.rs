@@ -84,6 +84,10 @@ impl Transport for MemoryTransport {
         self.inbox.deliver();
     }
 
+    fn executes(&self) -> bool {
+        true
+    }
+
     /// There is no connection to lose: what was enqueued and not flushed fails as not sent, and
     /// the next [`flush`](Transport::flush) tells so.
     fn reconnect(&self) {

@@ -1,5 +1,5 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 
 use fencelock_engine::request::Request;
@@ -12,6 +12,7 @@ use super::{begin, end, flush};
 struct Counts {
     flushes: AtomicUsize,
     leads_to: Option<Arc<dyn Transport>>,
+    executes: bool,
 }
 
 impl Transport for Counts {
@@ -21,6 +22,9 @@ impl Transport for Counts {
         if let Some(next) = &self.leads_to {
             flush(next);
         }
+    }
+    fn executes(&self) -> bool {
+        self.executes
     }
     fn reconnect(&self) {}
     fn close(&self) {}
@@ -72,6 +76,55 @@ fn what_a_flush_leads_to_is_flushed_by_the_outermost() {
     flush(&chain);
     end();
     assert_eq!(seen(&last), 2);
+}
+
+#[test]
+fn one_that_executes_is_not_held_back() {
+    let (count, held) = counts();
+    let memory = Arc::new(Counts { executes: true, leads_to: Some(held), ..Counts::default() });
+    let transport: Arc<dyn Transport> = memory.clone();
+    begin();
+    flush(&transport);
+    flush(&transport);
+    assert_eq!((seen(&memory), seen(&count)), (2, 0), "what it leads to is held back");
+    end();
+    assert_eq!((seen(&memory), seen(&count)), (2, 1));
+}
+
+#[test]
+fn the_stack_stays_flat() {
+    /// Asks for one more flush of itself from within each, and says how deep it is.
+    #[derive(Default)]
+    struct Chain {
+        depth: AtomicUsize,
+        deepest: AtomicUsize,
+        left: AtomicUsize,
+        next: OnceLock<Weak<dyn Transport>>,
+    }
+    impl Transport for Chain {
+        fn enqueue(&self, _: Request) {}
+        fn flush(&self) {
+            let depth = self.depth.fetch_add(1, Ordering::SeqCst) + 1;
+            self.deepest.fetch_max(depth, Ordering::SeqCst);
+            if self.left.fetch_sub(1, Ordering::SeqCst) > 1 {
+                flush(&self.next.get().unwrap().upgrade().unwrap());
+            }
+            self.depth.fetch_sub(1, Ordering::SeqCst);
+        }
+        fn executes(&self) -> bool {
+            true
+        }
+        fn reconnect(&self) {}
+        fn close(&self) {}
+    }
+    let chain = Arc::new(Chain { left: AtomicUsize::new(100), ..Chain::default() });
+    let transport: Arc<dyn Transport> = chain.clone();
+    assert!(chain.next.set(Arc::downgrade(&transport)).is_ok());
+    begin();
+    flush(&transport);
+    end();
+    assert_eq!(chain.left.load(Ordering::SeqCst), 0);
+    assert_eq!(chain.deepest.load(Ordering::SeqCst), 1);
 }
 
 #[test]
