@@ -171,8 +171,6 @@ mod tests {
             bent[bias as usize] += 1;
             let same = draw(Plan::plain, StoreKind::Record) == draw(Plan::draw, StoreKind::Record);
             assert_eq!(same, bias == Bias::None, "seed {seed}");
-            let store = StoreKind::ZooKeeper;
-            assert_eq!(draw(Plan::plain, store), draw(Plan::draw, store), "seed {seed}");
         }
         let [_, strays, rest @ ..] = bent;
         assert!((140..260).contains(&strays), "{bent:?}");

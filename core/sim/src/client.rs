@@ -64,6 +64,8 @@ pub struct Client {
     pub closing: Option<Tag>,
     /// Holds whose release said that they were lost before their holders were told.
     pub ended: Vec<Tag>,
+    /// How many renewals left since when, as far as they follow one upon the other.
+    pub renewals: (Instant, u32),
 }
 
 impl Client {

@@ -6,7 +6,7 @@ use fencelock_engine::request::RequestId;
 use fencelock_engine::{Effect, Engine, ErrorKind, Grant, How, LossReason, Note, Outcome, Time};
 
 use crate::client::{Call, Held, Open, Tag, Terms, actor_of};
-use crate::clock::US;
+use crate::clock::{MS, US};
 use crate::cover::Cover;
 use crate::event::Event;
 use crate::network::{ConnId, Releasing};
@@ -190,6 +190,9 @@ impl World {
                     {
                         self.cover.add(Cover::BatchedRenewal);
                     }
+                    if matches!(request.op, fencelock_engine::request::Op::Beat(_)) {
+                        self.renews(slot);
+                    }
                     self.send(slot, request);
                 }
                 Effect::Reconnect => self.reconnect(slot),
@@ -206,6 +209,22 @@ impl World {
             }
         }
         self.after_step(slot);
+    }
+
+    /// A client renews: never so often that it does nothing else.
+    fn renews(&mut self, slot: usize) {
+        const SPAN: u64 = 2 * MS;
+        const MOST: u32 = 80;
+        let renewals = &mut self.clients[slot].renewals;
+        if self.now > renewals.0 + SPAN {
+            *renewals = (self.now, 0);
+        }
+        renewals.1 += 1;
+        if renewals.1 > MOST {
+            self.checks.fail("watchdog", self.now, || {
+                format!("c{slot} renewed {MOST} times within {} ms", SPAN / MS)
+            });
+        }
     }
 
     fn noted(&mut self, slot: usize, note: Note) {

@@ -8,6 +8,7 @@ use crate::bias::Bias;
 use crate::clock::{Instant, MS, SEC, US};
 use crate::dice::Dice;
 use crate::fault::{Fault, Memory, Refusing};
+use crate::zookeeper::ZkBias;
 
 /// Which store the run is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,7 +177,12 @@ impl Plan {
     pub fn draw(seed: u64, store: StoreKind, dice: &mut Dice) -> Plan {
         let mut plan = Plan::plain(seed, store, dice);
         // An ensemble has troubles of its own.
-        if store != StoreKind::ZooKeeper {
+        if store == StoreKind::ZooKeeper {
+            let (bias, mut dice) = ZkBias::of(seed);
+            if let Some(bias) = bias {
+                bias.bend(&mut plan, &mut dice);
+            }
+        } else {
             let (bias, mut dice) = Bias::of(seed);
             bias.bend(&mut plan, &mut dice);
         }

@@ -256,6 +256,36 @@ pub const TABLE: &[Planted] = &[
         Bug::ZkHeirReleased,
         "zookeeper: a repeated release deletes the node that an owner's other hold took over",
     ),
+    zookeeper(
+        97,
+        Bug::ZkSharerNotAsked,
+        "zookeeper: the renewal of a hold that shares a node is answered from memory",
+    ),
+    zookeeper(
+        100,
+        Bug::ZkFailedListKept,
+        "zookeeper: a waiter whose lock's node is gone stays in the queue that was there",
+    ),
+    zookeeper(
+        101,
+        Bug::ZkNextNodeDeleted,
+        "zookeeper: simple recipe: a release that found nothing deletes the next hold's node",
+    ),
+    zookeeper(
+        102,
+        Bug::ZkSoughtForgotten,
+        "zookeeper: a lost create's node is found, the connection goes, and it is forgotten",
+    ),
+    zookeeper(
+        103,
+        Bug::ZkUnnamedIsOurs,
+        "zookeeper: simple recipe: a node whose data was replaced is whose hold looks first",
+    ),
+    zookeeper(
+        104,
+        Bug::ZkEarlierHoldKept,
+        "zookeeper: simple recipe: an earlier hold's release deletes the client's next node",
+    ),
 ];
 
 const HALF_WAY: &str = "local heard = redis.pcall('PUBLISH', prefix .. 'inbox:' .. \

@@ -169,6 +169,7 @@ impl World {
                 serial: 0,
                 closing: None,
                 ended: Vec::new(),
+                renewals: (0, 0),
             });
             self.start(slot);
         }

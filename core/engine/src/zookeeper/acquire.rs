@@ -173,7 +173,9 @@ impl Machine {
         let names = match place.take(&Part::List) {
             Some(Ok(ZkReply::Children { names, .. })) => names,
             // The lock's own node is gone, so whatever was below it is.
-            Some(Err(ZkError::NoNode)) if place.node.is_some() => return self.node_gone(hold),
+            Some(Err(ZkError::NoNode)) if place.node.is_some() && !planted!(ZkFailedListKept) => {
+                return self.node_gone(hold);
+            }
             Some(Err(error)) => return self.acquire_failed(hold, &error),
             _ => return self.acquire_failed(hold, &ZkError::ConnectionLoss),
         };
@@ -338,7 +340,10 @@ impl Machine {
     pub(super) fn acquire_failed(&mut self, hold: HoldId, error: &ZkError) {
         let Some(place) = self.places.get_mut(&hold) else { return };
         let failure = failure(error, &place.parent);
-        let keep = place.node.is_some() || failure == Failure::Unknown;
+        // What is looked for may be there, whatever becomes of this look.
+        let sought =
+            matches!(place.step, Step::Seek | Step::Adopt(_)) && !planted!(ZkSoughtForgotten);
+        let keep = place.node.is_some() || sought || failure == Failure::Unknown;
         place.step = if place.node.is_some() { Step::List } else { Step::Unclear };
         if place.ask.is_none() {
             // It looks again when there is a connection, or at the next heartbeat.

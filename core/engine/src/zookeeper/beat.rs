@@ -44,7 +44,12 @@ impl Machine {
             let other = match (&place.step, &place.before) {
                 (Step::Queued, Some(before)) => before.path.clone(),
                 // A list that failed.
-                (Step::List, _) if !place.held && place.pending == 0 && place.node.is_some() => {
+                (Step::List, _)
+                    if !place.held
+                        && place.pending == 0
+                        && place.node.is_some()
+                        && !planted!(ZkFailedListKept) =>
+                {
                     self.list_place(hold);
                     continue;
                 }
@@ -67,6 +72,7 @@ impl Machine {
     fn node_of(&self, hold: HoldId) -> Option<String> {
         let place = self.places.get(&hold)?;
         let node = match (&place.node, place.shared) {
+            (None, Some(_)) if planted!(ZkSharerNotAsked) => return None,
             (None, Some(token)) => {
                 let keeper = self.keeper(token, &place.parent)?;
                 self.places.get(&keeper)?.node.as_ref()

@@ -6,7 +6,7 @@ use crate::request::{Release, RequestId};
 use crate::zookeeper::machine::Machine;
 use crate::zookeeper::note::Note;
 use crate::zookeeper::place::{Ask, Part, Place, Step, Then, What};
-use crate::zookeeper::refusal::failure;
+use crate::zookeeper::refusal::{failure, is_missing};
 use crate::zookeeper::wire::{ZkError, ZkOp, ZkReply, ZkWrite};
 
 impl Machine {
@@ -183,7 +183,8 @@ impl Machine {
                 self.forget(old);
             }
             Err(error) => {
-                let there = !matches!(&error, ZkError::At(_, inner) if **inner == ZkError::NoNode);
+                let there = !is_missing(&error)
+                    || (error == ZkError::NoNode && planted!(ZkNextNodeDeleted));
                 if let Some(Place { node: Some(node), parent, .. }) = self.forget(old)
                     && there
                 {

@@ -9,7 +9,7 @@ use crate::request::RequestId;
 use crate::zookeeper::machine::{Aim, Machine, TOKENS};
 use crate::zookeeper::name::{Participant, name_of, queue};
 use crate::zookeeper::note::{Badge, Note, REVOKE};
-use crate::zookeeper::refusal::failure;
+use crate::zookeeper::refusal::{failure, is_missing};
 use crate::zookeeper::simple;
 use crate::zookeeper::wire::{Stat, ZkError, ZkOp, ZkReply, ZkWrite};
 
@@ -312,14 +312,6 @@ impl Machine {
             }
         };
         self.answer(query.request, body);
-    }
-}
-
-fn is_missing(error: &ZkError) -> bool {
-    match error {
-        ZkError::NoNode => true,
-        ZkError::At(_, inner) => is_missing(inner),
-        _ => false,
     }
 }
 

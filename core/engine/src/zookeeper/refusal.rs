@@ -49,6 +49,15 @@ pub(crate) fn refusal(error: &ZkError, path: &str) -> Refusal {
     Refusal { kind, message: format!("ZooKeeper, at {path}, {why}") }
 }
 
+/// Whether the node was not there, alone or as part of a multi.
+pub(crate) fn is_missing(error: &ZkError) -> bool {
+    match error {
+        ZkError::NoNode => true,
+        ZkError::At(_, inner) => is_missing(inner),
+        _ => false,
+    }
+}
+
 /// The name is one that locks cannot have here.
 pub(crate) fn misplaced(message: String) -> Failure {
     Failure::Refused(Refusal { kind: RefusalKind::Misconfigured, message })

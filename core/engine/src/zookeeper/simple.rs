@@ -65,12 +65,30 @@ impl Machine {
     }
 
     fn simple_own(&mut self, hold: HoldId, path: String, czxid: i64) {
+        self.simple_stands(&path, czxid);
         let token = u64::try_from(czxid).unwrap_or(0).saturating_mul(TOKENS);
         self.unwatch(&path, hold);
         let Some(place) = self.places.get_mut(&hold) else { return };
         place.node = Some(Node { path, sequence: 0, token });
         place.verdict = Abandoned::Unknown;
         self.first(hold);
+    }
+
+    /// This is the node that stands there: every other one of ours is gone, and its release would
+    /// delete this one.
+    fn simple_stands(&mut self, path: &str, czxid: i64) {
+        let token = u64::try_from(czxid).unwrap_or(0).saturating_mul(TOKENS);
+        let gone = |place: &Place| {
+            let other = place.node.as_ref().is_some_and(|node| node.token != token);
+            other && place.parent == path && !place.is_leaving()
+        };
+        let holds = self.places.iter().filter(|(_, place)| gone(place));
+        let holds: Vec<HoldId> = holds.map(|(hold, _)| *hold).collect();
+        for hold in holds {
+            if !planted!(ZkEarlierHoldKept) {
+                self.node_gone(hold);
+            }
+        }
     }
 
     /// Whose is the node? The watch tells when it is free.
@@ -92,14 +110,35 @@ impl Machine {
         let Some((_, Ok(ZkReply::Data { data, stat }))) = seen else { return false };
         let token = u64::try_from(stat.czxid).unwrap_or(0).saturating_mul(TOKENS);
         let has = |place: &Place| place.node.as_ref().is_some_and(|node| node.token == token);
+        // One that several of our holds may have made, and nobody can say which: whoever leaves
+        // deletes it, otherwise the first of them has it. Whoever knows its own did not make it.
+        let alone = |place: &Place| {
+            planted!(ZkUnnamedIsOurs)
+                || place.node.is_none()
+                    && (place.is_leaving()
+                        || !self.places.iter().any(|(other, it)| {
+                            it.parent == place.parent
+                                && it.node.is_none()
+                                && (*other < hold || *other != hold && it.is_leaving())
+                        }))
+        };
+        let named = match owner(data) {
+            Some((owner, _)) => owner == hold,
+            None => alone(place),
+        };
         // An owner's other hold may have inherited the node.
-        has(place)
-            || !self.places.values().any(has) && owner(data).is_none_or(|(owner, _)| owner == hold)
+        has(place) || !self.places.values().any(has) && named
     }
 
     pub(super) fn simple_seen(&mut self, hold: HoldId) {
         let session = self.session.as_ref().map_or(0, |session| session.id);
         let mine = self.simple_mine(hold);
+        let Some(place) = self.places.get(&hold) else { return };
+        let seen = place.heard.iter().find(|(part, _)| *part == Part::Before);
+        if let Some((_, Ok(ZkReply::Data { stat, .. }))) = seen {
+            let (path, czxid) = (place.parent.clone(), stat.czxid);
+            self.simple_stands(&path, czxid);
+        }
         let Some(place) = self.places.get_mut(&hold) else { return };
         let (leaving, wait) = (place.is_leaving(), place.may_wait());
         let again = std::mem::take(&mut place.again);

@@ -44,7 +44,11 @@ impl Machine {
     /// With each round trip through the leader: whether any turned up.
     pub(super) fn look_for_strays(&mut self) {
         let now = self.now;
-        self.strays.retain(|_, stray| stray.until > now);
+        let places = &self.places;
+        self.strays.retain(|hold, stray| {
+            let unclear = places.get(hold).is_some_and(|place| place.node.is_none());
+            stray.until > now || (unclear && !planted!(ZkSoughtForgotten))
+        });
         let strays: Vec<_> =
             self.strays.iter().map(|(&hold, stray)| (hold, stray.parent.clone())).collect();
         for (hold, path) in strays {

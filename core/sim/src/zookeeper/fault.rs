@@ -213,7 +213,13 @@ impl World {
         let Some(deaf) = zk.deaf.get(&slot).copied() else { return false };
         let hit = match deaf {
             Deaf::Release => matches!(answer, Answer::Multi(_)),
-            _ => matches!(answer, Answer::Created { path, .. } if path.contains("lock-")),
+            _ => match answer {
+                Answer::Created { path, .. } if self.zk_is_simple() => {
+                    zk.truth.parents().contains(path)
+                }
+                Answer::Created { path, .. } => path.contains("lock-"),
+                _ => false,
+            },
         };
         if !hit || deaf == Deaf::SlowCreate {
             return false;

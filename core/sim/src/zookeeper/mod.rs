@@ -1,6 +1,7 @@
 //! A model of ZooKeeper: an ensemble, its sessions and watches, the client library, and in the
 //! world whoever uses them.
 
+mod bias;
 mod curator;
 mod ensemble;
 mod fault;
@@ -23,6 +24,7 @@ mod way;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use bias::ZkBias;
 pub use ensemble::{Config, Ensemble, Env, Event as Inner, Message};
 pub use fault::{Mend, ZkFault};
 pub use library::{Library, Lost, Told, Wish};

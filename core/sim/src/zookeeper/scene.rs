@@ -15,8 +15,9 @@ impl Scene {
     /// Makes a plan one of this scene: nothing that is drawn for a run at random is left but the
     /// sizes.
     pub(crate) fn bend_zookeeper(self, plan: &mut Plan, dice: &mut Dice) {
-        // Half of the runs ask for nothing that the layout cannot do.
-        plan.explicit = if dice.chance(500) { 0 } else { plan.explicit };
+        // Half of the runs ask for nothing that the layout cannot do; in the others an owner has
+        // several holds on one node, beside ordinary ones.
+        (plan.explicit, plan.owners) = if dice.chance(500) { (0, plan.owners) } else { (600, 1) };
         let Some(zk) = &mut plan.zk else { return };
         let tick = zk.ensemble.tick;
         (zk.simple, zk.near_end, zk.revoke, zk.curators) = (false, None, 0, 0);

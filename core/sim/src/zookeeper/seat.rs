@@ -3,13 +3,14 @@
 use fencelock_engine::ClientId;
 use fencelock_engine::Time;
 use fencelock_engine::request::Request;
-use fencelock_engine::zookeeper::{Input, Machine, Options, Output, Recipe};
+use fencelock_engine::zookeeper::{Input, Machine, Options, Output, Recipe, ZkOp};
 
 use crate::clock::{MS, US};
 use crate::event::Event;
 use crate::store::client_number;
 use crate::world::World;
 use crate::zookeeper::library::{Library, Told};
+use crate::zookeeper::op::Answer;
 use crate::zookeeper::site::{Happening, Site, User, Using};
 use crate::zookeeper::translate;
 
@@ -79,6 +80,16 @@ impl World {
 
     /// A client's machine hears what its library tells.
     pub(super) fn tell_machine(&mut self, zk: &mut Site, slot: usize, told: Told) {
+        if let Told::Result {
+            result:
+                Ok(Answer::Created { stat, .. } | Answer::Data { stat, .. } | Answer::Stat(stat)),
+            ..
+        } = &told
+            && let Some(seat) = zk.seats.get(&slot)
+            && stat.owner == zk.users[seat.library].library.session()
+        {
+            zk.truth.sees(stat.owner, stat.czxid);
+        }
         let input = self.input(slot, told);
         self.trace.line(self.now, || format!("m{slot} hears {input:?}"));
         let local = self.local(slot);
@@ -138,6 +149,9 @@ impl World {
                 Output::Calls(calls) => {
                     for call in calls {
                         self.trace.line(now, || format!("m{slot} calls {call:?}"));
+                        if let ZkOp::Delete { path } = &call.op {
+                            zk.truth.means(zk.users[seat.library].library.session(), path);
+                        }
                         let op = translate::op(&call.op);
                         zk.users[seat.library].library.request(now, call.id.0, op);
                     }

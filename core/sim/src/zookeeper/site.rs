@@ -168,6 +168,11 @@ impl World {
         self.plan.zk.as_ref().map_or(0, |zk| zk.timeout)
     }
 
+    /// Whether a lock is one node that everybody watches.
+    pub(crate) fn zk_is_simple(&self) -> bool {
+        self.plan.zk.as_ref().is_some_and(|zk| zk.simple)
+    }
+
     /// Sets up the ensemble and the foreign contenders.
     pub(crate) fn begin_zookeeper(&mut self) {
         let Some(plan) = self.plan.zk.clone() else { return };

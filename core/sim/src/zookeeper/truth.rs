@@ -58,6 +58,11 @@ pub struct Truth {
     sessions: BTreeMap<SessionId, User>,
     /// Sessions through which an operator broke a lock: what they delete may be a break.
     breakers: BTreeSet<(SessionId, usize)>,
+    /// In the simple recipe all nodes of a lock have one name, so that a deletion which crosses
+    /// another takes the next one: the node that each session last saw as its own, for a lock.
+    seen: BTreeMap<(SessionId, usize), Zxid>,
+    /// The nodes that their own sessions meant to delete there.
+    meant: BTreeSet<(SessionId, Zxid)>,
     /// Holders of ours that were asked to let go: the lock, the node's transaction, and the user.
     pub asked: Vec<(usize, Zxid, User)>,
     /// Hard cases that were met.
@@ -81,6 +86,8 @@ impl Truth {
             locks,
             sessions: BTreeMap::new(),
             breakers: BTreeSet::new(),
+            seen: BTreeMap::new(),
+            meant: BTreeSet::new(),
             fired: 0,
             passed: 0,
             busy: (0, 0),
@@ -173,6 +180,28 @@ impl Truth {
         self.breakers.insert((session, lock));
     }
 
+    /// A client of ours hears of a node, by the transaction that made it.
+    pub fn sees(&mut self, session: SessionId, czxid: Zxid) {
+        if let Some(lock) = self.locks.iter().position(|it| it.ours.contains(&czxid)) {
+            self.seen.insert((session, lock), czxid);
+        }
+    }
+
+    /// A client of ours deletes what stands at this path.
+    pub fn means(&mut self, session: SessionId, path: &str) {
+        let lock = self.parents.iter().position(|it| it == path);
+        if let Some(czxid) = lock.and_then(|lock| self.seen.get(&(session, lock))) {
+            self.meant.insert((session, *czxid));
+        }
+    }
+
+    /// Whether the node's own session has deleted another than it meant.
+    fn crossed(&self, lock: usize, place: &Place) -> bool {
+        let simple =
+            self.parents[lock] == place.path && self.locks[lock].ours.contains(&place.czxid);
+        simple && !self.meant.contains(&(place.session, place.czxid))
+    }
+
     fn lock_of(&self, path: &str) -> Option<usize> {
         // A lock of the simple recipe is its own contender.
         let parent = split(path).map_or("", |(parent, _)| parent);
@@ -248,7 +277,9 @@ impl Truth {
         let place = it.places.remove(at);
         let breaks = own != End::Expired && self.breakers.contains(&(session, lock));
         let mine = place.session == session && !breaks;
-        let end = if mine { own } else { End::Broken };
+        let meant = own == End::Expired || !self.crossed(lock, &place);
+        let end = if mine && meant { own } else { End::Broken };
+        let it = &mut self.locks[lock];
         if let Some((_, ended)) = it.firsts.get_mut(&place.czxid) {
             *ended = Some(end);
             self.passed += 1;

@@ -110,6 +110,34 @@ fn p04_the_release_of_an_unanswered_acquire_finds_the_node() {
     assert_eq!(talk.released(request), Released::Left);
 }
 
+/// Counter-example 102: the connection went between two looks.
+#[test]
+fn p04_what_was_sought_and_not_reached_is_sought_again() {
+    let mut talk = Talk::new();
+    talk.acquire(1, true);
+    talk.answer([lost(), lost(), lost()]);
+    talk.hear(Input::Disconnected { reason: String::new() });
+    talk.hear(Input::Reattached);
+    talk.answer_sync(done());
+    talk.calls.clear();
+    talk.events();
+    talk.release(1, false, false);
+    talk.answer([done(), children(&[&node(1, 4)]), data("")]);
+    // It is there; whether it is ours could not be asked.
+    talk.answer([Err(ZkError::NotSent)]);
+    for _ in 0..9 {
+        talk.pass(TIMEOUT / 2);
+        talk.answer_sync(done());
+    }
+    talk.calls.clear();
+    talk.events();
+    let request = talk.release(1, false, false);
+    talk.answer([done(), children(&[&node(1, 4)]), data("")]);
+    talk.answer([exists(Stat { czxid: 5, ephemeral_owner: SESSION, ..Stat::default() })]);
+    talk.answer([done()]);
+    assert_eq!(talk.released(request), Released::Left);
+}
+
 #[test]
 fn p10_releasing_and_queueing_again_is_one_round_trip() {
     let mut talk = Talk::held(1, 4);

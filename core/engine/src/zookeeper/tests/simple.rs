@@ -55,6 +55,32 @@ fn p03_only_ones_own_node_is_deleted() {
     assert_eq!(talk.released(request), Released::Done);
 }
 
+/// Counter-example 101: the node of the hold before was gone already; the one there is the next's.
+#[test]
+fn p01_a_release_that_finds_nothing_leaves_the_next_node_alone() {
+    let mut talk = Talk::with(Recipe::Simple);
+    talk.acquire(1, true);
+    talk.answer([made(80)]);
+    talk.events();
+    let after = Release { lock: name(), hold: hold(1), used: 0, told: true, lost: false };
+    let request = talk.ask(Op::Acquire(Acquire {
+        lock: name(),
+        hold: hold(2),
+        owner: None,
+        mode: Mode::Exclusive,
+        lease: TIMEOUT,
+        not_after: u64::MAX,
+        floor: 0,
+        wait: Some(Wait { ticket: 0, claim: TIMEOUT, silence: TIMEOUT }),
+        attach: None,
+        after: Some(after),
+    }));
+    // An operator was quicker.
+    talk.answer([Err(ZkError::NoNode), made(81)]);
+    assert_eq!(talk.state(request).token, 81 * 1024);
+    assert!(talk.calls.is_empty(), "{:?}", talk.ops());
+}
+
 #[test]
 fn p04_a_lost_create_is_found_again() {
     let mut talk = Talk::with(Recipe::Simple);
@@ -67,4 +93,50 @@ fn p04_a_lost_create_is_found_again() {
     talk.answer([Err(ZkError::NodeExists)]);
     talk.answer([of(1, SESSION)]);
     assert_eq!(talk.state(request).token, 3 * 1024);
+}
+
+/// Whoever asks for the lock has overwritten what the node says.
+fn unnamed(czxid: i64) -> Result {
+    let stat = Stat { czxid, ephemeral_owner: SESSION, ..Stat::default() };
+    Ok(ZkReply::Data { data: b"__REVOKE__".to_vec(), stat })
+}
+
+/// Counter-example 103: a hold that knows its own node did not make the one that is there.
+#[test]
+fn p03_a_node_that_does_not_say_whose_it_is_belongs_to_no_hold_that_knows_its_own() {
+    let mut talk = Talk::with(Recipe::Simple);
+    talk.acquire(1, true);
+    talk.answer([made(80)]);
+    talk.events();
+    talk.acquire(2, true);
+    talk.release(1, true, false);
+    talk.answer([lost(), lost()]);
+    talk.reattach();
+    talk.calls.clear();
+    talk.events();
+    talk.release(1, true, false);
+    // The node of hold 2: the release of hold 1 was done.
+    talk.answer([unnamed(81)]);
+    assert!(talk.calls.is_empty(), "{:?}", talk.ops());
+    let again = talk.acquire(2, true);
+    talk.answer([Err(ZkError::NodeExists)]);
+    talk.answer([unnamed(81)]);
+    assert_eq!(talk.state(again).token, 81 * 1024);
+}
+
+/// Counter-example 104: a node was made under the one name, so the one before is gone.
+#[test]
+fn p08_the_next_node_tells_that_the_hold_before_was_broken() {
+    let mut talk = Talk::with(Recipe::Simple);
+    talk.acquire(1, true);
+    talk.answer([made(80)]);
+    talk.events();
+    talk.acquire(2, true);
+    talk.answer([made(81)]);
+    let events = talk.events();
+    let broken = Event::Push(Push::Broken { lock: name(), hold: hold(1) });
+    assert!(events.contains(&broken), "{events:?}");
+    let release = talk.release(1, true, false);
+    assert!(talk.calls.is_empty(), "{:?}", talk.ops());
+    assert_eq!(talk.released(release), Released::Unknown);
 }
