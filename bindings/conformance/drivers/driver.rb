@@ -1,0 +1,92 @@
+# frozen_string_literal: true
+
+# The driver of Ruby's threads: says what `fencelock` says. See ../README.md for the protocol.
+require "fencelock"
+
+Cancel = Class.new(Exception)
+CLIENTS = {}
+HOLDS = {}
+WAITS = {}
+SPEAKING = Mutex.new
+$stdout.sync = true
+
+def now = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+
+# In one piece.
+def say(event, tag, **fields)
+  more = fields.map { |key, value| " #{key}=#{value}" }.join
+  wall = Process.clock_gettime(Process::CLOCK_REALTIME, :nanosecond)
+  SPEAKING.synchronize { $stdout.write("#{now} #{wall} #{event} #{tag}#{more}\n") }
+end
+
+def failed(event, tag, error) = say(event, tag, kind: error.kind, why: error.message.tr(" ", "_"))
+
+# How far a hold is trusted, by a clock that was read before.
+def trust(hold)
+  at = now
+  { until: at + (hold.remaining * 1e9).to_i, valid: hold.valid? }
+end
+
+def seconds(text) = text.to_i / 1000.0
+
+def begun(client, name, options)
+  owner = options["owner"]
+  lease = options["lease"] && seconds(options["lease"])
+  lock = CLIENTS[client].lock(name, owner: owner, reentrant: !owner.nil?, lease: lease)
+  case options.fetch("wait", "forever")
+  when "try" then lock.acquire(timeout: 0)
+  when "forever" then lock.acquire
+  else lock.acquire(timeout: seconds(options["wait"]))
+  end
+end
+
+def acquire(tag)
+  hold = yield
+  HOLDS[tag] = hold
+  abandoned = { true => "yes", false => "no", nil => "unknown" }.fetch(hold.previous_abandoned)
+  say("granted", tag, lock: hold.name, token: hold.token, abandoned: abandoned, reentry: hold.reentry?, **trust(hold))
+  hold.on_lost { |reason| say("lost", tag, reason: reason) }
+rescue Cancel
+  say("failed", tag, kind: "cancelled")
+ensure
+  WAITS.delete(tag)
+end
+
+def release(tag)
+  hold = HOLDS.delete(tag) or return
+  say("release-asked", tag, **trust(hold))
+  hold.release
+  say("released", tag)
+end
+
+def obey(verb, tag, words)
+  options = words.filter_map { |word| word.split("=", 2) if word.include?("=") }.to_h
+  case verb
+  when "open"
+    CLIENTS[tag] = Fencelock.connect(words[0])
+    say("opened", tag, id: CLIENTS[tag].id)
+  when "acquire" then acquire(tag) { begun(words[0], words[1], options) }
+  when "attach" then acquire(tag) { CLIENTS[words[0]].attach(words[1]) }
+  when "cancel" then WAITS[tag]&.raise(Cancel)
+  when "look" then HOLDS[tag]&.then { |hold| say("seen", tag, **trust(hold)) }
+  when "ticket" then say("ticket", tag, text: HOLDS[tag].ticket)
+  when "release" then release(tag)
+  when "close"
+    CLIENTS[tag].close
+    say("closed", tag)
+  end
+rescue Fencelock::Error => e
+  failed({ "open" => "refused", "release" => "unreleased" }.fetch(verb, "failed"), tag, e)
+end
+
+$stdin.each_line do |line|
+  verb, tag, *words = line.split
+  waits = %w[acquire attach].include?(verb)
+  if waits
+    given = words.drop(2).to_h { |word| word.split("=", 2) }
+    say("asked", tag, client: words[0], lock: words[1], **given.transform_keys(&:to_sym))
+  end
+  thread = Thread.new { obey(verb, tag, words) }
+  WAITS[tag] = thread if waits && thread.alive?
+end
+exit!(0) # Whoever tells us what to do has gone.

@@ -1,0 +1,107 @@
+/** The driver of Kotlin's coroutines: says what `io.fencelock.kotlin` says. See ../README.md for the protocol. */
+package io.fencelock.conformance
+
+import io.fencelock.kotlin.Client
+import io.fencelock.kotlin.FencelockException
+import io.fencelock.kotlin.Hold
+import io.fencelock.kotlin.Owner
+import io.fencelock.kotlin.kind
+import java.util.concurrent.ConcurrentHashMap
+import kotlin.time.Duration
+import kotlin.time.Duration.Companion.milliseconds
+import kotlinx.coroutines.CancellationException
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.Job
+import kotlinx.coroutines.SupervisorJob
+import kotlinx.coroutines.launch
+
+private val clients = ConcurrentHashMap<String, Client>()
+private val holds = ConcurrentHashMap<String, Hold>()
+private val waits = ConcurrentHashMap<String, Job>()
+private val scope = CoroutineScope(SupervisorJob() + Dispatchers.Default)
+
+fun main() {
+    for (line in generateSequence(::readLine)) {
+        val (verb, tag) = line.split(' ')
+        val words = line.split(' ').drop(2)
+        if (verb == "acquire" || verb == "attach") {
+            val more = words.drop(2).joinToString(" ")
+            say("asked", tag, "client=${words[0]} lock=${words[1]} $more")
+            val wait = scope.launch { obey(verb, tag, words) }
+            waits[tag] = wait
+            wait.invokeOnCompletion { waits.remove(tag) }
+        } else {
+            scope.launch { obey(verb, tag, words) }
+        }
+    }
+    Runtime.getRuntime().halt(0) // Whoever tells us what to do has gone.
+}
+
+private suspend fun obey(verb: String, tag: String, words: List<String>) {
+    try {
+        when (verb) {
+            "open" -> {
+                val client = Client.connect(words[0])
+                clients[tag] = client
+                say("opened", tag, "id=${client.id}")
+            }
+            "acquire" -> acquire(tag) { begin(words) }
+            "attach" -> acquire(tag) { clients.getValue(words[0]).attach(words[1]) }
+            "cancel" -> waits[tag]?.cancel()
+            "look" -> holds[tag]?.let { say("seen", tag, trust(it)) }
+            "ticket" -> say("ticket", tag, "text=${holds.getValue(tag).ticket()}")
+            "release" -> {
+                val hold = holds.remove(tag) ?: return
+                say("release-asked", tag, trust(hold))
+                hold.release()
+                say("released", tag)
+            }
+            "close" -> {
+                clients.getValue(tag).shutDown()
+                say("closed", tag)
+            }
+        }
+    } catch (error: FencelockException) {
+        val event = mapOf("open" to "refused", "release" to "unreleased")[verb] ?: "failed"
+        say(event, tag, "kind=${error.kind.name.lowercase()} why=${error.message?.replace(' ', '_')}")
+    } catch (_: CancellationException) {
+        say("failed", tag, "kind=cancelled")
+    }
+}
+
+private suspend fun begin(words: List<String>): Hold {
+    val options = words.filter { '=' in it }.associate { it.substringBefore('=') to it.substringAfter('=') }
+    val lock =
+        clients
+            .getValue(words[0])
+            .lock(words[1], options["owner"]?.let(Owner::of), options["lease"]?.let(::span))
+    return when (val wait = options["wait"] ?: "forever") {
+        "try" -> lock.acquire(Duration.ZERO)
+        "forever" -> lock.acquire()
+        else -> lock.acquire(span(wait))
+    }
+}
+
+private suspend fun acquire(tag: String, wait: suspend () -> Hold) {
+    val hold = wait()
+    holds[tag] = hold
+    val abandoned = hold.previousAbandoned.name.lowercase()
+    val grant = "lock=${hold.name} token=${hold.token} abandoned=$abandoned reentry=${hold.isReentry}"
+    say("granted", tag, "$grant ${trust(hold)}")
+    scope.launch { say("lost", tag, "reason=${hold.lost.await().name.lowercase()}") }
+}
+
+/** How far a hold is trusted, by a clock that was read before. */
+private fun trust(hold: Hold): String {
+    val now = System.nanoTime()
+    return "until=${now + hold.remaining.inWholeNanoseconds} valid=${hold.isValid}"
+}
+
+private fun span(text: String): Duration = text.removeSuffix("ms").toLong().milliseconds
+
+/** In one piece. */
+@Synchronized
+private fun say(event: String, tag: String, more: String = "") {
+    println("${System.nanoTime()} ${System.currentTimeMillis()}000000 $event $tag $more")
+}
