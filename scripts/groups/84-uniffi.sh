@@ -18,9 +18,12 @@ without() {
 test_kotlin() {
     has mvn || { without Kotlin "Maven is missing" || return 1; return 0; }
     has javac || { without Kotlin "a JDK is missing" || return 1; return 0; }
+    local status=0
     rm -rf bindings/kotlin/fencelock/target/surefire-reports
     surefire scripts/uniffi mvn package "-Dfencelock.test.jvm=-Djava.io.tmpdir=$TMPDIR" \
-        "-Dfencelock.test.stores=$stores"
+        "-Dfencelock.test.stores=$stores" || status=$?
+    step "Kotlin's public surface" scripts/uniffi api || status=$?
+    return "$status"
 }
 
 test_ruby() {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::ErrorKind;
 use crate::*;
@@ -18,8 +18,16 @@ struct Unpark(Thread);
 
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
+        assert_eq!(here(), CALLBACKS, "the host's code may run here, and take long");
         self.0.unpark();
     }
+}
+
+/// The thread on which the host is called.
+const CALLBACKS: &str = "fencelock-callbacks";
+
+fn here() -> String {
+    thread::current().name().unwrap_or_default().to_owned()
 }
 
 /// As a host does: polls, and polls again when it was woken.
@@ -29,7 +37,11 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
     loop {
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(output) => return output,
-            Poll::Pending => thread::park_timeout(BOUND),
+            Poll::Pending => {
+                let began = Instant::now();
+                thread::park_timeout(BOUND);
+                assert!(began.elapsed() < BOUND, "nobody woke it");
+            }
         }
     }
 }
@@ -135,8 +147,7 @@ struct Tell(mpsc::Sender<(LossReason, String)>);
 
 impl LossListener for Tell {
     fn lost(&self, reason: LossReason) {
-        let thread = thread::current().name().unwrap_or_default().to_owned();
-        self.0.send((reason, thread)).unwrap();
+        self.0.send((reason, here())).unwrap();
     }
 }
 
@@ -156,7 +167,7 @@ fn listeners_are_told_on_the_dispatchers_thread() {
     hold.on_lost(Box::new(Tell(told))).unwrap();
     assert_eq!(wait(client.break_lock_async("x".to_owned())).unwrap(), 1);
     let (reason, thread) = heard.recv_timeout(BOUND).unwrap();
-    assert_eq!((reason, thread.as_str()), (LossReason::Broken, "fencelock-callbacks"));
+    assert_eq!((reason, thread.as_str()), (LossReason::Broken, CALLBACKS));
     assert!(heard.recv_timeout(BOUND).is_err(), "it was told once and then freed");
     assert_eq!(kind(hold.check()), ErrorKind::Lost);
     assert_eq!(kind(hold.release()), ErrorKind::Lost);

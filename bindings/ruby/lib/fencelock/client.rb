@@ -10,13 +10,9 @@ module Fencelock
   def self.connect(url, **options)
     spans = %i[lease claim request_timeout connect_timeout local_run_time]
     given = options.to_h { |name, value| [name, spans.include?(name) ? Spans.to_native(name, value) : value] }
-    connecting = begin_connect(url, NativeConnectOptions.new(**given))
-    client = begin
-      connecting.ended
-      Client.new(connecting.client)
-    ensure
-      connecting.cancel
-    end
+    native = NativeConnectOptions.new(**given)
+    client = nil
+    Pending.await(-> { begin_connect(url, native) }, :client) { |fetched| client = Client.new(fetched) }
     return client unless block_given?
 
     begin
@@ -59,11 +55,7 @@ module Fencelock
 
     # Goes on with a hold by its ticket, from wherever that was made.
     def attach(ticket)
-      acquiring = @native.begin_attach(ticket)
-      acquiring.ended
-      Hold.new(acquiring.hold)
-    ensure
-      acquiring&.cancel
+      Pending.await(-> { @native.begin_attach(ticket) }, :hold) { |fetched| return Hold.new(fetched) }
     end
 
     # The state of a lock, for people; nil when the store knows nothing of it.
@@ -88,7 +80,7 @@ module Fencelock
     def close(drain: nil)
       return @native.drain_async(Spans.to_native("drain", drain)) if drain
 
-      @native.shut_down_async
+      Pending.uninterrupted { @native.shut_down_async }
       true
     end
 

@@ -62,10 +62,13 @@ module Fencelock
 
     # Releases, and returns when the store, or the next holder of this program, has the lock. Raises
     # LostError when the hold had ended before, NotHeldError when it was released before, and
-    # UnavailableError when the store did not answer: it goes on in the background.
+    # UnavailableError when the store did not answer: it goes on in the background. An interrupt waits for its
+    # end, which comes within the request timeout.
     def release
-      @released = true
-      @native.release_async
+      Pending.uninterrupted do
+        @released = true
+        @native.release_async
+      end
       nil
     end
 

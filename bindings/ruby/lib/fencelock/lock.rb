@@ -32,7 +32,7 @@ module Fencelock
       failure = e
       raise
     ensure
-      hold&.leave(failure)
+      Pending.uninterrupted { hold.leave(failure) } if hold
     end
 
     # Acquires, waiting as long as it takes, or for `timeout` seconds, and gives the hold. Raises
@@ -66,9 +66,11 @@ module Fencelock
     # As Mutex#unlock: releases what this thread locked last through this object. Raises NotHeldError if
     # there is nothing, and LostError when it was lost meanwhile.
     def unlock
-      hold = holds.pop
-      raise NotHeldError, "this thread has not locked #{name.inspect} through this object" unless hold
-      hold.release
+      Pending.uninterrupted do
+        hold = holds.pop
+        raise NotHeldError, "this thread has not locked #{name.inspect} through this object" unless hold
+        hold.release
+      end
       self
     end
 
@@ -86,16 +88,10 @@ module Fencelock
 
     private
 
-    # Waits, and gives the hold to the block: no interrupt comes in between, so that whoever keeps it there
-    # has it. What was not fetched is given back.
+    # Waits, and gives the hold to the block, which keeps it.
     def fetch(timeout)
-      acquiring = native.begin_acquire(Spans.to_native("the timeout", timeout))
-      begin
-        acquiring.ended
-        Thread.handle_interrupt(Object => :never) { yield Hold.new(acquiring.hold) }
-      ensure
-        acquiring.cancel
-      end
+      span = Spans.to_native("the timeout", timeout)
+      Pending.await(-> { native.begin_acquire(span) }, :hold) { |fetched| yield Hold.new(fetched) }
     end
 
     def native

@@ -4,7 +4,6 @@ import com.sun.jna.CallbackThreadInitializer
 import com.sun.jna.Native
 import java.time.Instant
 import kotlin.time.Duration
-import kotlin.time.toJavaDuration
 
 /**
  * A connection to a store, for all coroutines and threads of the program: make one and keep it.
@@ -40,7 +39,7 @@ public class Client private constructor(private val native: NativeClient) : Auto
         maxHold: Duration? = null,
     ): Lock {
         val options =
-            NativeLockOptions(owner?.native, lease?.toJavaDuration(), maxHold?.toJavaDuration())
+            NativeLockOptions(owner?.native, lease?.toNative("a lease"), maxHold?.toNative("maxHold"))
         return Lock(native.lock(name, options))
     }
 
@@ -57,7 +56,7 @@ public class Client private constructor(private val native: NativeClient) : Auto
 
     /** The names of at most [limit] locks that begin with [prefix]. */
     public suspend fun list(prefix: String = "", limit: Int = 1000): List<String> =
-        native.listAsync(prefix, limit.coerceAtLeast(0).toUInt())
+        native.listAsync(prefix, limit.toNative("the limit"))
 
     /**
      * Ends every hold on a lock, whoever has it, and gives how many there were. For operators: who held
@@ -84,7 +83,7 @@ public class Client private constructor(private val native: NativeClient) : Auto
      * Takes no new owners, waits until nothing is held and nobody waits, for at most [limit], then
      * closes. Gives whether all was released in time.
      */
-    public suspend fun drain(limit: Duration): Boolean = native.drainAsync(limit.toJavaDuration())
+    public suspend fun drain(limit: Duration): Boolean = native.drainAsync(limit.toNative("the limit"))
 
     override fun toString(): String = "Client($id)"
 
@@ -128,15 +127,15 @@ public class Client private constructor(private val native: NativeClient) : Auto
         ): Client {
             val options =
                 NativeConnectOptions(
-                    lease?.toJavaDuration(),
-                    claim?.toJavaDuration(),
-                    requestTimeout?.toJavaDuration(),
-                    connectTimeout?.toJavaDuration(),
+                    lease?.toNative("lease"),
+                    claim?.toNative("claim"),
+                    requestTimeout?.toNative("requestTimeout"),
+                    connectTimeout?.toNative("connectTimeout"),
                     label,
                     keyPrefix,
-                    localRunGrants?.toUInt(),
-                    localRunTime?.toJavaDuration(),
-                    maxWaiters?.toUInt(),
+                    localRunGrants?.toNative("localRunGrants"),
+                    localRunTime?.toNative("localRunTime"),
+                    maxWaiters?.toNative("maxWaiters"),
                 )
             return beginConnect(url, options).use { connecting ->
                 connecting.ended()

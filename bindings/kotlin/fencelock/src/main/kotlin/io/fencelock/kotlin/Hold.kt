@@ -3,7 +3,6 @@ package io.fencelock.kotlin
 import java.util.concurrent.atomic.AtomicBoolean
 import kotlin.coroutines.cancellation.CancellationException
 import kotlin.time.Duration
-import kotlin.time.toJavaDuration
 import kotlin.time.toKotlinDuration
 import kotlinx.coroutines.CompletableDeferred
 import kotlinx.coroutines.Deferred
@@ -96,7 +95,7 @@ public class Hold internal constructor(private val native: NativeHold) : AutoClo
      * @throws FencelockException.Lost when the hold has ended
      * @throws FencelockException.Unavailable when the store did not answer: the lease may or may not be longer
      */
-    public suspend fun extend(lease: Duration): Unit = native.extendAsync(lease.toJavaDuration())
+    public suspend fun extend(lease: Duration): Unit = native.extendAsync(lease.toNative("a lease"))
 
     /**
      * A short text with which another coroutine, process or language goes on with this hold, by [Client.attach].

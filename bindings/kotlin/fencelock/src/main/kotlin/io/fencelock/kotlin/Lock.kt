@@ -1,7 +1,6 @@
 package io.fencelock.kotlin
 
 import kotlin.time.Duration
-import kotlin.time.toJavaDuration
 import kotlinx.coroutines.NonCancellable
 import kotlinx.coroutines.withContext
 
@@ -52,7 +51,7 @@ public class Lock internal constructor(private val native: NativeLock) {
      * @throws FencelockException.Closed when the client is closed
      */
     public suspend fun acquire(timeout: Duration? = null): Hold =
-        native.beginAcquire(timeout?.toJavaDuration()).await()
+        native.beginAcquire(timeout?.takeIf { it.isFinite() }?.toNative("the timeout")).await()
 
     /** Acquires without waiting for others; null when somebody has the lock, or waits for it. */
     public suspend fun tryAcquire(): Hold? =

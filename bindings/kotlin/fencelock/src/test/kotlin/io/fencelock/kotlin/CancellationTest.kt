@@ -3,6 +3,7 @@ package io.fencelock.kotlin
 import java.util.concurrent.ThreadLocalRandom
 import kotlin.coroutines.cancellation.CancellationException
 import kotlin.time.Duration.Companion.milliseconds
+import kotlinx.coroutines.CompletableDeferred
 import kotlinx.coroutines.CoroutineStart
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.async
@@ -71,11 +72,15 @@ internal class CancellationTest {
             val before = grants(client)
             val waiting = async(loop) { lock.acquire() }
             eventuallyWaiting(client, 1)
+            val started = CompletableDeferred<Unit>()
             val busy =
                 launch(loop) {
-                    until("it is granted") { grants(client) > before }
+                    started.complete(Unit)
+                    // Without suspending, and so without letting the other go on.
+                    while (grants(client) == before) Thread.sleep(1)
                     waiting.cancel()
                 }
+            started.await()
             hold.release()
             busy.join()
             waiting.join()

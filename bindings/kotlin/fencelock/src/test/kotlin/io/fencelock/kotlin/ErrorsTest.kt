@@ -2,6 +2,7 @@ package io.fencelock.kotlin
 
 import java.net.InetAddress
 import java.net.ServerSocket
+import kotlin.time.Duration
 import kotlin.time.Duration.Companion.milliseconds
 import kotlin.time.Duration.Companion.seconds
 import kotlinx.coroutines.async
@@ -46,9 +47,14 @@ internal class ErrorsTest {
         thrown<FencelockException.InvalidArgument> { client.lock("") }
         thrown<FencelockException.InvalidArgument> { client.lock("x", owner = Owner.of("")) }
         thrown<FencelockException.InvalidArgument> { client.lock("x", lease = 1.milliseconds).acquire() }
+        thrown<FencelockException.InvalidArgument> { client.lock("x").acquire(timeout = (-1).seconds) }
+        thrown<FencelockException.InvalidArgument> { client.list(limit = -1) }
+        client.lock("x").acquire(timeout = Duration.INFINITE).release()
         client.lock("x").withLock { hold ->
+            thrown<FencelockException.InvalidArgument> { hold.extend(Duration.INFINITE) }
             thrown<FencelockException.InvalidArgument> { hold.extend(365.seconds * 86_400) }
         }
+        thrown<FencelockException.InvalidArgument> { Client.connect(Stores.memory(), maxWaiters = -1) }
         val url = thrown<FencelockException.InvalidArgument> { Client.connect("redis") }
         assertTrue(url.message!!.isNotBlank())
     }

@@ -1,0 +1,16 @@
+package io.fencelock.kotlin
+
+import kotlin.time.Duration
+import kotlin.time.toJavaDuration
+
+/** A span as the generated code wants it. */
+internal fun Duration.toNative(what: String): java.time.Duration {
+    if (isNegative()) throw FencelockException.InvalidArgument("$what cannot be negative: $this")
+    return toJavaDuration()
+}
+
+/** A count as the generated code wants it. */
+internal fun Int.toNative(what: String): UInt {
+    if (this < 0) throw FencelockException.InvalidArgument("$what cannot be negative: $this")
+    return toUInt()
+}
