@@ -73,7 +73,10 @@ impl ZkBias {
                 plan.hazards.lose_reply = dice.pick(&[10, 60]);
                 for _ in 0..dice.between(4, 12) {
                     let (at, slot) = (at(dice), slot(dice));
-                    let lost = ZkFault::LoseCreate { slot: slot as u8 };
+                    let lost = match dice.chance(500) {
+                        true => ZkFault::LoseCreate { slot: slot as u8 },
+                        false => ZkFault::SlowCreate { slot: slot as u8 },
+                    };
                     faults.push((at, Fault::Zk(lost)));
                     for _ in 0..dice.between(1, 6) {
                         let later = at + dice.below(8 * zk.timeout);
