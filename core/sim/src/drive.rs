@@ -455,7 +455,7 @@ impl World {
         if wanted != self.clients[slot].wake_at {
             self.rearm(slot, wanted);
         }
-        self.validities(slot);
+        self.validities(slot, wanted);
         self.tell_trust(slot);
     }
 
@@ -475,11 +475,10 @@ impl World {
 
     /// A hold's end never comes nearer, never lies beyond what was asked, and the engine means to
     /// be awake by then.
-    fn validities(&mut self, slot: usize) {
+    fn validities(&mut self, slot: usize, wake: Option<Time>) {
         let now = self.local(slot);
         let longest = self.plan.longest_lease();
         let client = &mut self.clients[slot];
-        let wake = client.engine.next_wake();
         for held in client.actors.iter_mut().flat_map(|actor| actor.held.iter_mut()) {
             let Some(left) = client.engine.remaining(now, held.key) else { continue };
             if left.is_zero() || held.lost.is_some() {

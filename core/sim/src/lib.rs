@@ -12,6 +12,7 @@ mod edit;
 mod event;
 pub mod exhaust;
 mod fault;
+mod ids;
 mod ledger;
 mod network;
 mod plan;

@@ -8,8 +8,8 @@ use crate::clock::Instant;
 /// A queue of events. Those of one instant come out as they went in.
 #[derive(Debug)]
 pub struct Queue<E> {
-    // When, and in one number which came first and where the event lies.
-    heap: BinaryHeap<Reverse<(Instant, u64)>>,
+    // In one number, which compares without a branch: when, which came first, where the event lies.
+    heap: BinaryHeap<Reverse<u128>>,
     slots: Vec<Option<E>>,
     free: Vec<u32>,
     serial: u32,
@@ -45,14 +45,15 @@ impl<E> Queue<E> {
             }
         };
         self.slots[slot as usize] = Some(event);
-        self.heap.push(Reverse((at, u64::from(serial) << 32 | u64::from(slot))));
+        let place = u64::from(serial) << 32 | u64::from(slot);
+        self.heap.push(Reverse(u128::from(at) << 64 | u128::from(place)));
     }
 
     /// Takes the next event.
     pub fn pop(&mut self) -> Option<(Instant, E)> {
-        let Reverse((at, place)) = self.heap.pop()?;
-        let slot = place as u32;
-        self.taken = (place >> 32) as u32;
+        let Reverse(key) = self.heap.pop()?;
+        let (at, slot) = ((key >> 64) as Instant, key as u32);
+        self.taken = (key >> 32) as u32;
         self.free.push(slot);
         let event = self.slots[slot as usize].take()?;
         Some((at, event))

@@ -36,6 +36,15 @@ impl Trace {
 
     /// Notes a line. It is formatted only when somebody reads it.
     pub fn line(&mut self, at: Instant, what: impl FnOnce() -> String) {
+        if self.echo || self.text.is_some() {
+            self.write(at, what);
+        }
+    }
+
+    /// Apart, so that what most runs never do is out of the way of what they do.
+    #[cold]
+    #[inline(never)]
+    fn write(&mut self, at: Instant, what: impl FnOnce() -> String) {
         if self.echo {
             // Whoever reads may stop reading.
             let _ = writeln!(std::io::stdout(), "{:>13.6} {}", at as f64 / 1e9, what());

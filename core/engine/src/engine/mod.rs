@@ -318,7 +318,9 @@ impl<C: Clone> Engine<C> {
     /// Whether this client has something in hand under a hold id; the simulator asks.
     #[cfg(feature = "plant")]
     pub fn knows(&self, hold: HoldId) -> bool {
-        self.seat_of(hold).is_some()
+        // What is only to be released may have a seat elsewhere.
+        let has = |key| self.seats.get(key).is_some_and(|seat| seat.id == hold);
+        self.seat_of(hold).is_some() || self.seats.keys().into_iter().any(has)
     }
 
     fn seat_of(&self, hold: HoldId) -> Option<Key> {

@@ -1,7 +1,5 @@
 //! Promise 12: who comes after a holder that was lost is told so.
 
-use std::collections::BTreeSet;
-
 use fencelock_engine::reply::{Abandoned, Released};
 use fencelock_engine::request::Release;
 use fencelock_engine::{Grant, HoldId};
@@ -9,6 +7,7 @@ use fencelock_engine::{Grant, HoldId};
 use crate::check::{Slip, StoreGrant};
 use crate::client::Tag;
 use crate::clock::Instant;
+use crate::ids::HoldSet;
 use crate::plan::Plan;
 
 /// The holder that callers saw last.
@@ -41,7 +40,7 @@ pub(crate) struct AbandonedTruth {
     /// Every grant is seen: those of clients without an inbox may expire unseen.
     exact: bool,
     /// The holds that the store released.
-    released: BTreeSet<HoldId>,
+    released: HoldSet,
 }
 
 impl AbandonedTruth {
@@ -49,7 +48,7 @@ impl AbandonedTruth {
         AbandonedTruth {
             locks: (0..plan.locks).map(|_| Lock::default()).collect(),
             exact: plan.polling.iter().all(|polling| !polling),
-            released: BTreeSet::new(),
+            released: HoldSet::default(),
         }
     }
 

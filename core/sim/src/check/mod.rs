@@ -112,6 +112,8 @@ impl Checks {
     }
 
     /// Notes a broken promise; the first one counts.
+    #[cold]
+    #[inline(never)]
     pub fn fail(&mut self, promise: &'static str, at: Instant, what: impl FnOnce() -> String) {
         if self.found.is_none() && !self.silent {
             self.found = Some(Violation { promise, at, what: what() });

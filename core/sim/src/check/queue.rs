@@ -1,7 +1,5 @@
 //! Promise 9: first come, first served, among clients and within one.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use fencelock_engine::reply::{Body, Failure, Reply, Standing, State};
 use fencelock_engine::request::Op;
 use fencelock_engine::{HoldId, OwnerId, Patience};
@@ -9,6 +7,7 @@ use fencelock_engine::{HoldId, OwnerId, Patience};
 use crate::check::{Slip, StoreGrant};
 use crate::client::{Tag, Who};
 use crate::clock::{Instant, MS};
+use crate::ids::{HoldMap, HoldSet};
 use crate::plan::{Plan, Profile};
 
 /// A waiter of the store.
@@ -56,9 +55,9 @@ pub(crate) struct QueueOrder {
     contacts: Vec<Contact>,
     /// Grants by push that their clients have not answered yet.
     claims: Vec<Option<(HoldId, Instant)>>,
-    granted: BTreeSet<HoldId>,
+    granted: HoldSet,
     local: Vec<Local>,
-    owners: BTreeMap<HoldId, OwnerId>,
+    owners: HoldMap<OwnerId>,
 }
 
 impl QueueOrder {
@@ -78,9 +77,9 @@ impl QueueOrder {
             locks: (0..plan.locks).map(|_| Vec::new()).collect(),
             contacts: vec![Contact::default(); plan.locks],
             claims: vec![None; plan.locks],
-            granted: BTreeSet::new(),
+            granted: HoldSet::default(),
             local: Vec::new(),
-            owners: BTreeMap::new(),
+            owners: HoldMap::default(),
         }
     }
 

@@ -79,21 +79,23 @@ impl TokenOrder {
             }
         }
         let repeated = lock.tenures.contains_key(&grant.token) || grant.token <= lock.highest;
-        if repeated {
-            // Both at once: the counter is lost, and the clock is behind the tokens.
-            let back = self.went_back || lock.lost_twice;
-            if !(lock.forgotten && back && clock <= lock.highest) {
-                return Err(format!(
-                    "lock {}: the store grants {} to {:?} after {} was given out",
-                    grant.lock, grant.token, grant.hold, lock.highest
-                ));
-            }
+        let before = lock.tenures.last_key_value().map_or(0, |(first, _)| *first);
+        // Both at once: the counter is lost, and the clock is behind the tokens, also those that
+        // may still be on their way to a caller.
+        let back = self.went_back || lock.lost_twice;
+        let known = lock.highest.max(before);
+        if grant.token <= known && lock.forgotten && back && clock <= known {
             lock.excused = true;
             lock.tenures.clear();
             return Ok(true);
         }
+        if repeated {
+            return Err(format!(
+                "lock {}: the store grants {} to {:?} after {} was given out",
+                grant.lock, grant.token, grant.hold, lock.highest
+            ));
+        }
         // As long as tokens stay below one that was granted before the loss, they may meet it.
-        let before = lock.tenures.last_key_value().map_or(0, |(first, _)| *first);
         lock.forgotten &= grant.token < before;
         lock.tenures.insert(
             grant.token,
