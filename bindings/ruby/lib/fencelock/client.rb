@@ -59,17 +59,17 @@ module Fencelock
     end
 
     # The state of a lock, for people; nil when the store knows nothing of it.
-    def inspect_lock(name) = @native.inspect_async(name)
+    def inspect_lock(name) = Pending.uninterrupted { @native.inspect_async(name) }
 
     # The names of at most `limit` locks that begin with `prefix`.
-    def list(prefix = "", limit: 1000) = @native.list_async(prefix, limit)
+    def list(prefix = "", limit: 1000) = Pending.uninterrupted { @native.list_async(prefix, limit) }
 
     # Ends every hold on a lock, whoever has it, and gives how many there were. For operators: who held it
     # is told, but may be in the middle of a write.
-    def break_lock(name) = @native.break_lock_async(name)
+    def break_lock(name) = Pending.uninterrupted { @native.break_lock_async(name) }
 
     # The store's time.
-    def ping = @native.ping_async
+    def ping = Pending.uninterrupted { @native.ping_async }
 
     # What was counted, in Prometheus' text format.
     def metrics = @native.metrics
@@ -78,7 +78,10 @@ module Fencelock
     # at any time, and to repeat. With `drain`, takes no new owners first, and waits so many seconds for
     # what is held; gives whether all was released in time.
     def close(drain: nil)
-      return @native.drain_async(Spans.to_native("drain", drain)) if drain
+      if drain
+        span = Spans.to_native("drain", drain)
+        return Pending.apart { @native.drain_async(span) }.value
+      end
 
       Pending.uninterrupted { @native.shut_down_async }
       true

@@ -52,7 +52,8 @@ module Fencelock
 
     # Sets the lease to so many seconds from now on; never shortens it.
     def extend_lease(seconds)
-      @native.extend_async(Spans.to_native("the lease", seconds))
+      span = Spans.to_native("the lease", seconds)
+      Pending.uninterrupted { @native.extend_async(span) }
       self
     end
 

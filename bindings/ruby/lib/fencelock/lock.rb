@@ -82,7 +82,7 @@ module Fencelock
 
     # Whether anybody, on any machine, holds the lock, by the store's word. Good for display, never for a
     # decision: it may have changed when the answer arrives.
-    def locked? = native.is_locked_async
+    def locked? = Pending.uninterrupted { native.is_locked_async }
 
     def inspect = "#<#{self.class} #{name}>"
 
