@@ -1,8 +1,8 @@
 //! The tables.
 
-/// The layout's version. A file with a newer one is refused; whatever the layout, the version is
+/// The layout's version. A file with another one is refused; whatever the layout, the version is
 /// `SELECT layout FROM fencelock_meta`.
-pub(crate) const LAYOUT: i64 = 1;
+pub(crate) const LAYOUT: i64 = 2;
 
 /// Makes the tables. Times are the store's, in microseconds; hold ids are 32 and client ids 16
 /// hexadecimal digits.

@@ -140,10 +140,13 @@ impl Store {
         if layout == known {
             return Ok(());
         }
-        let what = if layout > known { "newer than" } else { "not" };
+        let advice = if layout > known {
+            "newer than that of this version; upgrade this client"
+        } else {
+            "older than that of this version; delete the file when no program uses it any more"
+        };
         Err(Fault::Misconfigured(format!(
-            "'{}' has layout {layout}, which is {what} the layout {known} of this version; upgrade \
-             this client, or give the path of another file",
+            "'{}' has layout {layout}, which is {advice}, or give the path of another file",
             self.path.display()
         )))
     }

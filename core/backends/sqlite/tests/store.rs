@@ -283,6 +283,17 @@ fn a_newer_layout_is_refused_at_open_and_later() {
     assert!(refused(&file.path).message().contains("layout 100"));
 }
 
+#[test]
+fn an_older_layout_is_refused() {
+    let file = file();
+    drop(client(&file.path));
+    raw(&file.path).execute("UPDATE fencelock_meta SET layout = 1", []).unwrap();
+    let error = refused(&file.path);
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+    let told = ["layout 1", "delete the file"].map(|what| error.message().contains(what));
+    assert_eq!(told, [true, true], "{error}");
+}
+
 /// An acquire for which the store's time is not asked first.
 fn untimely(lock: &fencelock_engine::Name) -> fencelock_engine::request::Acquire {
     fencelock_engine::request::Acquire {
