@@ -6,7 +6,7 @@
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
-demo: ## run the flash sale; STORE=redis://… runs it on another store
+demo: ## run the flash sale; STORE=redis://… on another store, WITH=java,python,node,c in these languages, too
 	@scripts/demo
 
 test: ## run every group of tests; ONLY=rust runs those whose name begins so

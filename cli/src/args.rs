@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 
+use crate::demo::languages::Language;
 use crate::span;
 
 /// The whole command line.
@@ -65,6 +66,9 @@ pub enum Command {
     /// One process of the demo
     #[command(hide = true)]
     DemoWorker(DemoWorker),
+    /// One seller of the demo's last scene
+    #[command(hide = true)]
+    DemoSeller(DemoSeller),
 }
 
 /// `fencelock run`.
@@ -187,8 +191,31 @@ pub struct Demo {
     /// Which customers come in which order; another number, another sale
     #[arg(long, value_name = "N", default_value_t = 7)]
     pub seed: u64,
+    /// Play a scene more, in which this program sells beside Rust's own: COMMAND, for the shell,
+    /// takes the store's URL, the lock's name, the shop's folder and NAME as further arguments. May
+    /// be given several times
+    #[arg(long, value_name = "NAME=COMMAND")]
+    pub seller: Vec<Language>,
+    /// Say at the end that this language's seller could not take part, and why
+    #[arg(long, value_name = "NAME=WHY")]
+    pub left_out: Vec<Language>,
 }
 
 /// `fencelock demo-worker`: everything else comes on standard input.
 #[derive(Debug, ClapArgs)]
 pub struct DemoWorker {}
+
+/// `fencelock demo-seller`.
+#[derive(Debug, ClapArgs)]
+pub struct DemoSeller {
+    /// The lock's store
+    pub url: String,
+    /// The lock's name
+    pub lock: String,
+    /// The shop's folder
+    pub folder: PathBuf,
+    /// What the seller is called
+    pub name: String,
+    /// The program that sells, for the shell; without it, this one does
+    pub command: Option<String>,
+}

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Command::Doctor(asked) => doctor::doctor(&args.common, &asked),
         Command::Demo(asked) => demo::demo(&args.common, &asked),
         Command::DemoWorker(asked) => demo::worker::work(&asked),
+        Command::DemoSeller(asked) => demo::seller::sell(&asked),
     };
     match done {
         Ok(code) => ExitCode::from(code),

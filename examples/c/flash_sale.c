@@ -4,10 +4,9 @@
 //     flash_sale [URL]     any store that processes share; sqlite:… by default
 //
 // Exits with 0 when the sale under the lock sold exactly what there was.
-#include <errno.h>
-#include <fcntl.h>
+#include "stock.h"
+
 #include <fencelock.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,34 +19,18 @@
 #define SELLERS 6
 #define STOCK 60
 
-// What all sellers see: the shop's database, if you like. It is read and written without any care,
-// but for the token: a write with a lower one than the last is refused.
+// The folder with the stock, and what the sellers tell their parent beside it.
+static char folder[] = "/tmp/flash_sale_XXXXXX";
 static volatile struct {
-    int stock;
-    int sold;
-    uint64_t highest_token;
     int refused;
     int told_of_the_dead;
-} *shop;
-
-static void think(void) {
-    struct timespec moment = {0, 200 * 1000};
-    nanosleep(&moment, NULL);
-}
+} *notes;
 
 // Sells one; gives whether there was one. `token` is 0 when there is no lock.
 static int sell(uint64_t token) {
-    int left = shop->stock;
-    if (left == 0) return 0;
-    think(); // the customer pays; others read the same number meanwhile, if they can
-    if (token < shop->highest_token) {
-        shop->refused++;
-        return 1;
-    }
-    shop->highest_token = token;
-    shop->stock = left - 1;
-    __atomic_fetch_add(&shop->sold, 1, __ATOMIC_RELAXED);
-    return 1;
+    enum stock_deed deed = stock_sell(folder, "c", token, 200 * 1000);
+    if (deed == STOCK_REFUSED) notes->refused++;
+    return deed != STOCK_EMPTY;
 }
 
 static _Noreturn void give_up(const char *what, fencelock_error *error) {
@@ -72,7 +55,7 @@ static void sell_under_lock(const char *url, const char *name, int seller) {
         if (fencelock_lock_acquire(lock, NULL, &hold, &error)) give_up("acquiring", error);
         fencelock_abandoned previous = FENCELOCK_ABANDONED_NO;
         fencelock_hold_previous_abandoned(hold, &previous);
-        if (previous == FENCELOCK_ABANDONED_YES) shop->told_of_the_dead++;
+        if (previous == FENCELOCK_ABANDONED_YES) notes->told_of_the_dead++;
         uint64_t token = 0;
         fencelock_hold_token(hold, &token);
         if (seller == 0 && round == 2) {
@@ -92,10 +75,17 @@ static void sell_under_lock(const char *url, const char *name, int seller) {
     fencelock_client_free(client);
 }
 
+static void remove_file(const char *name) {
+    char file[PATH_MAX];
+    snprintf(file, sizeof file, "%s/%s", folder, name);
+    unlink(file);
+}
+
 // Runs one sale; gives how many sellers did not come back well.
 static int sale(const char *url, const char *name) {
-    memset((void *)shop, 0, sizeof *shop);
-    shop->stock = STOCK;
+    memset((void *)notes, 0, sizeof *notes);
+    remove_file("sales");
+    stock_write(folder, STOCK, 0);
     pid_t sellers[SELLERS];
     fflush(stdout);
     for (int i = 0; i < SELLERS; i++) {
@@ -118,34 +108,36 @@ static int sale(const char *url, const char *name) {
             fallen++;
     }
     printf("%-14s %3d of %d sold, %d refused by their token, %d seller killed\n",
-           url == NULL ? "without a lock" : "with a lock", shop->sold, STOCK, shop->refused, fallen);
+           url == NULL ? "without a lock" : "with a lock", stock_sold(folder), STOCK, notes->refused, fallen);
     return fallen;
 }
 
 int main(int argc, char **argv) {
     char url[300], name[64];
+    if (mkdtemp(folder) == NULL) {
+        perror("flash_sale: mkdtemp");
+        return 1;
+    }
     if (argc > 1)
         snprintf(url, sizeof url, "%s", argv[1]);
     else
-        snprintf(url, sizeof url, "sqlite:/tmp/flash_sale_%d.db", (int)getpid());
+        snprintf(url, sizeof url, "sqlite:%s/locks.db", folder);
     snprintf(name, sizeof name, "flash-sale/%d/%ld", (int)getpid(), (long)time(NULL));
-    shop = mmap(NULL, sizeof *shop, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shop == MAP_FAILED) {
+    notes = mmap(NULL, sizeof *notes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (notes == MAP_FAILED) {
         perror("flash_sale: mmap");
         return 1;
     }
     sale(NULL, NULL);
-    int oversold = shop->sold > STOCK;
+    int oversold = stock_sold(folder) > STOCK;
     int fallen = sale(url, name);
-    int well = shop->sold == STOCK && shop->stock == 0 && fallen == 1 && shop->told_of_the_dead > 0;
-    if (argc <= 1) {
-        const char *behind[] = {"", "-wal", "-shm"};
-        for (int i = 0; i < 3; i++) {
-            char file[320];
-            snprintf(file, sizeof file, "%s%s", url + strlen("sqlite:"), behind[i]);
-            unlink(file);
-        }
-    }
+    int left = 0;
+    uint64_t newest = 0;
+    stock_read(folder, &left, &newest);
+    int well = stock_sold(folder) == STOCK && left == 0 && fallen == 1 && notes->told_of_the_dead > 0;
+    const char *behind[] = {"stock", "sales", "locks.db", "locks.db-wal", "locks.db-shm"};
+    for (size_t i = 0; i < sizeof behind / sizeof *behind; i++) remove_file(behind[i]);
+    rmdir(folder);
     printf("%s; %s\n", oversold ? "without a lock, too much was sold" : "no clash without a lock",
            well ? "with one, exactly what there was, although a seller died with the lock"
                 : "with one, something is WRONG");

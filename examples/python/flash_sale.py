@@ -7,6 +7,7 @@ store that processes share (without one: a SQLite file).
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sys
 import tempfile
 import threading
@@ -19,26 +20,41 @@ PROCESSES, THREADS, TICKETS = 3, 4, 60
 
 
 class Stock:
-    """The tickets that are left, in a file that knows nothing of locks."""
+    """The tickets that are left, in two text files that know nothing of locks.
 
-    def __init__(self, folder: str) -> None:
+    `stock` says LEFT NEWEST: how many are left, and the highest token that has written. `sales` has
+    a line for each sale, SELLER TOKEN FROM TO, with times in microseconds.
+    """
+
+    def __init__(self, folder: str, seller: str = "python") -> None:
         self.file = Path(folder, "stock")
+        self.sales = Path(folder, "sales")
+        self.seller = seller
 
     def fill(self) -> None:
         """Put all tickets on sale."""
-        self.file.write_text(f"{TICKETS} 0")
+        self.file.write_text(f"{TICKETS} 0\n")
+
+    def read(self) -> tuple[int, int]:
+        """Give how many are left, and the highest token that has written."""
+        left, newest = self.file.read_text().split()
+        return int(left), int(newest)
 
     def sell(self, token: int | None) -> bool:
-        """Sell one ticket: read, think, write. Refuses a token below one that it has seen."""
-        left, seen = map(int, self.file.read_text().split())
+        """Sell one ticket: read, think, write. Refuses a token below one that has written."""
+        begun = time.monotonic_ns() // 1000
+        left, _ = self.read()
         if left == 0:
             return False
-        if token is not None and token < seen:
-            message = f"token {token} comes after {seen}"
+        time.sleep(0.001)
+        _, newest = self.read()
+        if token is not None and token < newest:
+            message = f"token {token} comes after {newest}"
             raise RuntimeError(message)
-        time.sleep(0.0005)
-        temporary = self.file.with_suffix(f".{threading.get_ident()}")
-        temporary.write_text(f"{left - 1} {token or 0}")
+        with self.sales.open("a") as sales:
+            sales.write(f"{self.seller} {token or 0} {begun} {time.monotonic_ns() // 1000}\n")
+        temporary = self.file.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
+        temporary.write_text(f"{left - 1} {token or 0}\n")
         temporary.replace(self.file)
         return True
 

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-about="every language on the same stores: a scene for each promise, and all together under faults"
+about="every language on the same stores: a scene for each promise, all together under faults, the demo and the services in all languages"
 
 needs() { needs_redis && needs_zookeeper; }
 
@@ -10,5 +10,13 @@ run() {
     count "$(($(number_before kept <"$log") + $(grep -c ', mixed: .*: clean$' "$log")))" \
         "$(grep -c '^BROKEN\|^FAILED' "$log")" \
         "$(grep -c 'it takes no part$' "$log")"
+    step "the demo in all languages" env WITH=c,java,python,node scripts/demo --out "$TMPDIR/demo" ||
+        status=$?
+    if has javac && has mvn && has node; then
+        step "a lock across services" scripts/services || status=$?
+    else
+        warn "a lock across services: skipped, a JDK, Maven or Node is missing"
+        count 0 0 1
+    fi
     return "$status"
 }

@@ -3,13 +3,16 @@
 mod chart;
 mod clock;
 mod customers;
+pub mod languages;
 mod outcome;
 mod progress;
 mod scene;
+pub mod seller;
 mod shop;
 mod stats;
 mod summary;
 mod team;
+mod till;
 mod wire;
 pub mod worker;
 
@@ -22,11 +25,12 @@ use signal_hook::iterator::Signals;
 
 use crate::args::{Common, Demo};
 use crate::demo::chart::Head;
+use crate::demo::languages::Fair;
 use crate::demo::outcome::{Outcome, Scene};
 use crate::demo::progress::Progress;
 use crate::demo::scene::Cast;
 use crate::failure::Failure;
-use crate::view::{BAD, BOLD, GOOD, View};
+use crate::view::{BAD, BOLD, GOOD, ODD, View};
 use crate::{exit, store};
 
 /// Plays every scene, and says whether each showed what it promised.
@@ -73,9 +77,23 @@ pub fn demo(common: &Common, demo: &Demo) -> Result<u8, Failure> {
     progress.say(&format!("The lock's store: {shown}\n"))?;
 
     let mut outcomes: Vec<Outcome> = Vec::new();
-    for (number, scene) in (1..).zip(Scene::ALL) {
+    for (number, scene) in (1..).zip(Scene::USUAL) {
         progress.begin(number, scene, demo.coupons)?;
         let outcome = cast.play(scene, &mut progress)?;
+        progress.end(&outcome)?;
+        outcomes.push(outcome);
+    }
+    if !demo.seller.is_empty() || !demo.left_out.is_empty() {
+        progress.begin(outcomes.len() + 1, Scene::Languages, demo.coupons)?;
+        let fair = Fair {
+            coupons: demo.coupons,
+            sellers: &demo.seller,
+            store: &url,
+            lock: &format!("{prefix}/languages"),
+            probe: &probe,
+            place: &place.path().join("languages"),
+        };
+        let outcome = fair.play(&progress)?;
         progress.end(&outcome)?;
         outcomes.push(outcome);
     }
@@ -95,7 +113,7 @@ pub fn demo(common: &Common, demo: &Demo) -> Result<u8, Failure> {
 
     let missed = outcomes.iter().flat_map(Outcome::checks).filter(|check| !check.ok).count();
     if view.json {
-        view.print_json(&summary::report(&shown, &file, &outcomes))?;
+        view.print_json(&summary::report(&shown, &file, &outcomes, &demo.left_out))?;
     } else {
         progress.say(&format!("\n{}", summary::table(&outcomes).render(view)))?;
         progress.say(&format!("\nWho held the lock when: {}\n", file.display()))?;
@@ -103,7 +121,13 @@ pub fn demo(common: &Common, demo: &Demo) -> Result<u8, Failure> {
             0 => view.paint(GOOD, "Every scene showed what it promised."),
             n => view.paint(BAD, format!("Not as promised: {n}, marked ✗ above.")),
         };
-        progress.say(&format!("{end}\n"))?;
+        let left_out: Vec<String> = demo.left_out.iter().map(ToString::to_string).collect();
+        let left_out = match left_out.len() {
+            0 => String::new(),
+            1 => format!(" 1 language left out: {}.", left_out[0]),
+            n => format!(" {n} languages left out: {}.", left_out.join(", ")),
+        };
+        progress.say(&format!("{end}{}\n", view.paint(ODD, left_out)))?;
     }
     Ok(if missed == 0 { exit::DONE } else { exit::NO })
 }

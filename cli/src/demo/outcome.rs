@@ -19,11 +19,13 @@ pub enum Scene {
     Unchecked,
     /// A holder is killed.
     Killed,
+    /// Programs in several languages sell together.
+    Languages,
 }
 
 impl Scene {
-    /// Every scene.
-    pub const ALL: [Scene; 5] =
+    /// The scenes that every demo has.
+    pub const USUAL: [Scene; 5] =
         [Scene::NoLock, Scene::Locked, Scene::Paused, Scene::Unchecked, Scene::Killed];
 
     /// A short name.
@@ -34,6 +36,7 @@ impl Scene {
             Scene::Paused => "holder paused",
             Scene::Unchecked => "paused, no token check",
             Scene::Killed => "holder killed",
+            Scene::Languages => "all languages",
         }
     }
 
@@ -48,6 +51,9 @@ impl Scene {
             }
             Scene::Unchecked => "The same pause, but the ledger does not look at tokens.",
             Scene::Killed => "One holder is killed inside its sale.",
+            Scene::Languages => {
+                "Programs in several languages sell from one stock, under one lock."
+            }
         }
     }
 }
@@ -85,6 +91,8 @@ pub struct Outcome {
     pub coupons: u32,
     /// The shop's books at the end.
     pub books: Books,
+    /// What the sellers are called; empty where their processes only have numbers.
+    pub sellers: Vec<String>,
     /// Every visit, with its process, in the order of the lock's grants.
     pub visits: Vec<(u32, Visit)>,
     /// What befell a holder.
@@ -98,6 +106,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// What a process is called.
+    pub fn seller(&self, process: u32) -> String {
+        let name = self.sellers.get(process as usize).cloned();
+        name.unwrap_or_else(|| format!("process {}", process + 1))
+    }
+
     /// Coupons sold that were not there.
     pub fn oversold(&self) -> u32 {
         self.books.sold.saturating_sub(self.coupons)
@@ -112,8 +126,18 @@ impl Outcome {
             .min_by_key(|(_, visit)| visit.token)
     }
 
+    /// How many of the holds began before the one before them had ended.
+    fn overlaps(&self) -> usize {
+        let mut visits: Vec<&Visit> = self.visits.iter().map(|(_, visit)| visit).collect();
+        visits.sort_by_key(|visit| visit.got);
+        visits.windows(2).filter(|pair| pair[1].got < pair[0].left).count()
+    }
+
     /// What was promised of this scene.
     pub fn checks(&self) -> Vec<Check> {
+        if self.scene == Scene::Languages {
+            return self.checks_of_languages();
+        }
         let mut checks = Vec::new();
         let mut check = |ok: bool, saw: String| checks.push(Check { ok, saw });
         let (sold, coupons) = (self.books.sold, self.coupons);
@@ -130,7 +154,7 @@ impl Outcome {
                     self.oversold()
                 ),
             ),
-            Scene::Locked | Scene::Paused | Scene::Killed => {
+            Scene::Locked | Scene::Paused | Scene::Killed | Scene::Languages => {
                 check(sold == coupons, format!("{sold} sold out of {coupons}"));
                 let twice = self.books.twice;
                 check(
@@ -164,13 +188,11 @@ impl Outcome {
 
         // With a short lease a slow machine may lose a hold; the ledger answers for that.
         if self.scene == Scene::Locked {
-            let mut visits: Vec<&Visit> = self.visits.iter().map(|(_, visit)| visit).collect();
-            visits.sort_by_key(|visit| visit.got);
-            let overlaps = visits.windows(2).filter(|pair| pair[1].got < pair[0].left).count();
+            let overlaps = self.overlaps();
             check(
                 overlaps == 0,
                 match overlaps {
-                    0 => format!("{} grants, no two at the same time", visits.len()),
+                    0 => format!("{} grants, no two at the same time", self.visits.len()),
                     n => format!("{n} grants began before the hold before them had ended"),
                 },
             );
@@ -225,5 +247,37 @@ impl Outcome {
             );
         }
         checks
+    }
+
+    fn checks_of_languages(&self) -> Vec<Check> {
+        let (sold, coupons, left) = (self.books.sold, self.coupons, self.books.remaining);
+        let share = |(process, share): (u32, &u32)| format!("{} {share}", self.seller(process));
+        let shares: Vec<String> = (0..).zip(&self.books.shares).map(share).collect();
+        let overlaps = self.overlaps();
+        vec![
+            Check {
+                ok: sold == coupons && left == 0,
+                saw: format!("{sold} sold out of {coupons}, {left} left"),
+            },
+            Check {
+                // Everybody was in the queue when the sale opened.
+                ok: self.books.shares.iter().all(|share| *share > 0),
+                saw: format!("sold by {}", shares.join(", ")),
+            },
+            Check {
+                ok: self.books.out_of_order == 0,
+                saw: match self.books.out_of_order {
+                    0 => "tokens only grow, from one language to the next".into(),
+                    n => format!("{n} sales with a token that had been overtaken"),
+                },
+            },
+            Check {
+                ok: overlaps == 0,
+                saw: match overlaps {
+                    0 => "no two sales at the same time".into(),
+                    n => format!("{n} sales began before the one before them had ended"),
+                },
+            },
+        ]
     }
 }

@@ -108,6 +108,7 @@ impl Cast<'_> {
             scene,
             coupons: self.coupons,
             books: shop.books(self.processes)?,
+            sellers: Vec::new(),
             ended: visits.iter().map(|(_, visit)| visit.left).max().unwrap_or(opened),
             visits,
             incident,

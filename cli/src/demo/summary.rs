@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::demo::languages::Language;
 use crate::demo::outcome::{Check, Outcome, Scene};
 use crate::demo::stats::Stats;
 use crate::span;
@@ -28,7 +29,11 @@ pub fn table(outcomes: &[Outcome]) -> Table {
         let wait = |pick: fn(&Stats) -> std::time::Duration| {
             stats.as_ref().map_or("-".into(), |stats| span::show(pick(stats)))
         };
-        let shares: Vec<String> = outcome.books.shares.iter().map(u32::to_string).collect();
+        let share = |(process, share): (u32, &u32)| match outcome.sellers.is_empty() {
+            true => share.to_string(),
+            false => format!("{} {share}", outcome.seller(process)),
+        };
+        let shares: Vec<String> = (0..).zip(&outcome.books.shares).map(share).collect();
         let kept = outcome.checks().iter().all(|check| check.ok);
         let count = |n: u32| match n {
             0 => Cell::from(0),
@@ -38,7 +43,8 @@ pub fn table(outcomes: &[Outcome]) -> Table {
             outcome.scene.title().into(),
             format!("{} of {}", outcome.books.sold, outcome.coupons).into(),
             count(outcome.oversold()),
-            count(outcome.books.twice),
+            // No customers have names there.
+            if outcome.scene == Scene::Languages { "-".into() } else { count(outcome.books.twice) },
             shares.join(" ").into(),
             wait(|stats| stats.p50).into(),
             wait(|stats| stats.p99).into(),
@@ -63,6 +69,8 @@ pub struct DemoReport {
     store: String,
     chart: String,
     as_promised: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<String>,
     scenes: Vec<SceneReport>,
 }
 
@@ -74,6 +82,8 @@ struct SceneReport {
     oversold: u32,
     bought_twice: u32,
     shares: Vec<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sellers: Vec<String>,
     wait_p50_us: Option<u64>,
     wait_p99_us: Option<u64>,
     grants_per_second: Option<f64>,
@@ -81,12 +91,18 @@ struct SceneReport {
 }
 
 /// Puts the report together.
-pub fn report(store: &str, chart: &Path, outcomes: &[Outcome]) -> DemoReport {
+pub fn report(
+    store: &str,
+    chart: &Path,
+    outcomes: &[Outcome],
+    left_out: &[Language],
+) -> DemoReport {
     let scenes: Vec<SceneReport> = outcomes.iter().map(scene).collect();
     DemoReport {
         store: store.to_owned(),
         chart: chart.display().to_string(),
         as_promised: scenes.iter().flat_map(|scene| &scene.checks).all(|check| check.ok),
+        left_out: left_out.iter().map(Language::to_string).collect(),
         scenes,
     }
 }
@@ -101,6 +117,7 @@ fn scene(outcome: &Outcome) -> SceneReport {
         oversold: outcome.oversold(),
         bought_twice: outcome.books.twice,
         shares: outcome.books.shares.clone(),
+        sellers: outcome.sellers.clone(),
         wait_p50_us: stats.map(|stats| micros(stats.p50)),
         wait_p99_us: stats.map(|stats| micros(stats.p99)),
         grants_per_second: stats.map(|stats| stats.rate),

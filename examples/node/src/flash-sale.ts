@@ -14,43 +14,32 @@ const BUYERS = 20;
 
 interface Shift {
   url: string;
-  path: string;
+  folder: string;
   name: string;
   lock: boolean;
 }
 
-/** One customer: takes a coupon, if there is one left. */
-async function buy(ledger: Ledger, buyer: string, token?: bigint): Promise<boolean> {
-  const stock = await ledger.read();
-  if (stock.left === 0) return false;
-  stock.left--;
-  stock.sold.push(buyer);
-  await ledger.write(stock, token);
-  return true;
-}
-
 /** What one worker does: its customers come all at once. Gives how many were told that they bought. */
-async function shift({ url, path, name, lock }: Shift): Promise<number> {
+async function shift({ url, folder, name, lock }: Shift): Promise<number> {
   await using locks = await connect(url);
-  const ledger = new Ledger(path);
+  const ledger = new Ledger(folder);
   const customers = Array.from({ length: BUYERS }, (_, i) => {
     const buyer = `${locks.clientId}/${i}`;
     return lock
-      ? locks.request(name, (held) => buy(ledger, buyer, held.token))
-      : buy(ledger, buyer);
+      ? locks.request(name, (held) => ledger.sell(buyer, held.token))
+      : ledger.sell(buyer);
   });
-  return (await Promise.all(customers)).filter(Boolean).length;
+  return (await Promise.all(customers)).filter((left) => left !== undefined).length;
 }
 
 /** Sells all coupons with several workers; gives how many customers think that they have one. */
 export async function sale(url: string, lock: boolean): Promise<{ told: number; left: number }> {
   const folder = await mkdtemp(join(tmpdir(), 'flash-sale-'));
   try {
-    const path = join(folder, 'ledger.json');
-    const ledger = await Ledger.create(path, COUPONS);
+    const ledger = await Ledger.create(folder, COUPONS);
     const name = `coupons/${basename(folder)}`;
     const shifts = Array.from({ length: WORKERS }, () => {
-      const worker = new Worker(__filename, { workerData: { url, path, name, lock } });
+      const worker = new Worker(__filename, { workerData: { url, folder, name, lock } });
       return new Promise<number>((resolve, reject) => {
         worker.once('message', resolve);
         worker.once('error', reject);
@@ -68,14 +57,14 @@ export async function paused(url: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'flash-sale-'));
   try {
     await using locks = await connect(url);
-    const ledger = await Ledger.create(join(folder, 'ledger.json'), COUPONS);
+    const ledger = await Ledger.create(folder, COUPONS);
     const name = `coupons/${basename(folder)}`;
     const slow = await locks.acquire(name, { lease: 200 });
     const stale = await ledger.read();
     const reason = await slow.lost;
-    await locks.request(name, (held) => buy(ledger, 'another', held.token));
+    await locks.request(name, (held) => ledger.sell('another', held.token));
     try {
-      await ledger.write(stale, slow.token);
+      await ledger.write(stale, 'slow', slow.token);
     } catch (error) {
       return `lost (${reason}): ${(error as Error).message}`;
     }

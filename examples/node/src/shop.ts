@@ -1,6 +1,6 @@
 // A web service that sells from a stock which several of its kind share.
 //
-//   node shop.js [URL OF THE STORE [PORT]]
+//   node shop.js [URL OF THE STORE [PORT [FOLDER]]]
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -22,12 +22,8 @@ export function shop(locks: LockManager, ledger: Ledger): express.Express {
     try {
       const options = { wait: PATIENCE, signal: gone.signal };
       const left = await locks.request('stock', options, async ({ token }) => {
-        const stock = await ledger.read();
-        if (stock.left === 0) return undefined;
-        stock.left--;
-        stock.sold.push(request.params.buyer);
-        await ledger.write(stock, token);
-        return stock.left;
+        // A line of text is to hold it.
+        return ledger.sell(encodeURIComponent(request.params.buyer), token);
       });
       if (left === undefined) response.status(409).json({ error: 'sold out' });
       else response.json({ left });
@@ -42,22 +38,22 @@ export function shop(locks: LockManager, ledger: Ledger): express.Express {
 }
 
 /** Serves until the process is told to end; then finishes what it has begun. */
-export async function serve(url: string, port: number, path: string): Promise<Server> {
+export async function serve(url: string, port: number, folder: string): Promise<Server> {
   const locks = await connect(url, { label: 'shop' });
-  const server = createServer(shop(locks, new Ledger(path))).listen(port, '127.0.0.1');
+  const server = createServer(shop(locks, new Ledger(folder))).listen(port, '127.0.0.1');
   await once(server, 'listening');
   process.once('SIGTERM', () => server.close());
   locks.closeOn('SIGTERM', { drain: 10_000 });
   return server;
 }
 
-async function main(url: string, port: number, path: string): Promise<void> {
-  await Ledger.create(path, 20);
-  const server = await serve(url, port, path);
+async function main(url: string, port: number, folder: string): Promise<void> {
+  await Ledger.create(folder, 20);
+  const server = await serve(url, port, folder);
   console.log(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
 }
 
 if (require.main === module) {
-  const [url = 'memory:', port = '0', path = 'stock.json'] = process.argv.slice(2);
-  void main(url, Number(port), path);
+  const [url = 'memory:', port = '0', folder = 'shop'] = process.argv.slice(2);
+  void main(url, Number(port), folder);
 }

@@ -52,11 +52,11 @@ impl<'a> Panel<'a> {
             let y = self.lane(process);
             let _ = writeln!(
                 out,
-                r#"<rect class="track" x="{LEFT}" y="{y:.1}" width="{:.0}" height="{BAR}" rx="3"/><text class="lane end" x="{:.0}" y="{:.1}">process {}</text><text class="lane" x="{:.0}" y="{2:.1}">{share} sold</text>"#,
+                r#"<rect class="track" x="{LEFT}" y="{y:.1}" width="{:.0}" height="{BAR}" rx="3"/><text class="lane end" x="{:.0}" y="{:.1}">{}</text><text class="lane" x="{:.0}" y="{2:.1}">{share} sold</text>"#,
                 RIGHT - LEFT,
                 LEFT - 12.0,
                 y + 12.5,
-                process + 1,
+                escaped(&self.outcome.seller(process)),
                 RIGHT + 14.0,
             );
         }
@@ -73,6 +73,10 @@ impl<'a> Panel<'a> {
     fn heading(&self, out: &mut String) {
         let outcome = self.outcome;
         let (class, verdict) = match (outcome.oversold(), outcome.books.twice) {
+            // No customers have names there.
+            (0, 0) if outcome.scene == Scene::Languages => {
+                ("good", format!("{} sold, none too many", outcome.books.sold))
+            }
             (0, 0) => ("good", format!("{} sold, nobody twice", outcome.books.sold)),
             (0, twice) => ("bad", format!("{} sold, {twice} people twice", outcome.books.sold)),
             (over, _) => ("bad", format!("{} sold: {over} too many", outcome.books.sold)),

@@ -17,6 +17,7 @@ fn outcome(scene: Scene) -> Outcome {
         scene,
         coupons: 2,
         books: Books { sold: 2, twice: 0, shares: vec![1, 1], out_of_order: 0, remaining: 0 },
+        sellers: Vec::new(),
         visits: vec![
             (0, visit(10, 10_000, Deed::Sold)),
             (1, visit(11, 20_000, Deed::Refused)),

@@ -55,22 +55,29 @@ final class Seller {
         try (Socket shop = new Socket(InetAddress.getLoopbackAddress(), port)) {
             BufferedReader in = new BufferedReader(new InputStreamReader(shop.getInputStream()));
             PrintStream out = new PrintStream(shop.getOutputStream(), true);
-            boolean open = true;
-            while (open) {
-                if (lock == null) {
-                    open = serve(in, out, null, false);
-                    continue;
-                }
-                try (Hold hold = lock.acquire()) {
-                    open = serve(in, out, hold, mishaps);
-                } catch (LockLostException e) {
-                    // What was written too late, the shop has refused.
-                }
-            }
+            sell(lock, hold -> serve(in, out, hold, mishaps));
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
+        } catch (Exception e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    /** Sells until nothing is left, each sale under the lock, if there is one. */
+    static void sell(DistributedLock lock, Counter counter) throws Exception {
+        boolean open = true;
+        while (open) {
+            if (lock == null) {
+                open = counter.sell(null);
+                continue;
+            }
+            try (Hold hold = lock.acquire()) {
+                open = counter.sell(hold);
+            } catch (LockLostException e) {
+                // What was written too late, the shop has refused.
+            }
         }
     }
 
