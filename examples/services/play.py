@@ -37,9 +37,9 @@ def post(url: str, **headers: str) -> tuple[int, str]:
 
 
 @contextlib.contextmanager
-def program(*command: str | Path, **popen: object) -> Iterator[subprocess.Popen[str]]:
+def program(*command: str | Path) -> Iterator[subprocess.Popen[str]]:
     """Start a program, and end it."""
-    with subprocess.Popen(list(command), stdout=subprocess.PIPE, text=True, **popen) as process:
+    with subprocess.Popen(list(command), stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process
         finally:
