@@ -76,7 +76,6 @@ pub enum Bug {
     ZkSharerNotAsked,
     ZkFailedListKept,
     ZkNextNodeDeleted,
-    ZkSoughtForgotten,
     ZkUnnamedIsOurs,
     ZkEarlierHoldKept,
     OwnerLosesCoHolds,

@@ -119,7 +119,7 @@ pub const TABLE: &[Planted] = &[
     code(98, Bug::RefusedReleaseForgotten, "a refused release forgets the stray acquire"),
     code(99, Bug::StrayJoinTells, "a stray acquire that joins tells of what was lost before it"),
     code(99, Bug::CoHoldReleaseTells, "an owner's release clears what another hold left"),
-    code(110, Bug::TiesByChance, "two calls of one instant are served in the wrong order"),
+    code(106, Bug::TiesByChance, "two calls of one instant are served in the wrong order"),
     scripts(
         57,
         "scripts: the end of one hold of an owner ends the others",
@@ -270,11 +270,6 @@ pub const TABLE: &[Planted] = &[
         101,
         Bug::ZkNextNodeDeleted,
         "zookeeper: simple recipe: a release that found nothing deletes the next hold's node",
-    ),
-    zookeeper(
-        102,
-        Bug::ZkSoughtForgotten,
-        "zookeeper: a lost create's node is found, the connection goes, and it is forgotten",
     ),
     zookeeper(
         103,

@@ -341,8 +341,7 @@ impl Machine {
         let Some(place) = self.places.get_mut(&hold) else { return };
         let failure = failure(error, &place.parent);
         // What is looked for may be there, whatever becomes of this look.
-        let sought =
-            matches!(place.step, Step::Seek | Step::Adopt(_)) && !planted!(ZkSoughtForgotten);
+        let sought = matches!(place.step, Step::Seek | Step::Adopt(_));
         let keep = place.node.is_some() || sought || failure == Failure::Unknown;
         place.step = if place.node.is_some() { Step::List } else { Step::Unclear };
         if place.ask.is_none() {

@@ -21,7 +21,7 @@ impl Machine {
         }
         let at = self.now;
         let Some(place) = self.places.get_mut(&hold) else { return };
-        let what = What::Release { told: release.told, lost: release.lost };
+        let what = What::release(&release);
         place.ask = Some(Ask { request, at, what });
         let unclear = place.node.is_none();
         if self.leave_shared(hold) {
@@ -67,7 +67,8 @@ impl Machine {
         let abandoned = match place.ask.as_ref().map(|ask| &ask.what) {
             Some(What::Release { lost: true, .. }) => Abandoned::Yes,
             Some(What::Release { .. }) if place.undone => Abandoned::Yes,
-            Some(What::Release { told: true, .. }) => Abandoned::No,
+            // Of an earlier node of the hold its holder was told, and not of this one.
+            Some(What::Release { told: true, used, .. }) if *used >= node.token => Abandoned::No,
             // The grant reached nobody: the next one is told what this one would have been.
             _ => place.verdict,
         };
@@ -160,7 +161,7 @@ impl Machine {
         let (request, at) = (RequestId(0), self.now);
         let place = self.places.get_mut(&hold)?;
         let node = place.node.clone()?;
-        let what = What::Release { told: release.told, lost: release.lost };
+        let what = What::release(release);
         place.ask = Some(Ask { request, at, what });
         let note = self.places.get(&hold).filter(|place| place.held).and_then(|p| self.note_of(p));
         if let Some(place) = self.places.get_mut(&hold) {

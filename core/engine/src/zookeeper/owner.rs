@@ -89,7 +89,7 @@ impl Machine {
     pub(super) fn leave_shared(&mut self, hold: HoldId) -> bool {
         let Some(place) = self.places.get(&hold) else { return false };
         let (told, lost) = match &place.ask {
-            Some(Ask { what: What::Release { told, lost }, .. }) => (*told, *lost),
+            Some(Ask { what: What::Release { told, lost, .. }, .. }) => (*told, *lost),
             _ => return false,
         };
         let undone = (lost || place.undone) && !planted!(ZkCoHoldLossForgotten);

@@ -3,7 +3,7 @@
 use crate::id::{HoldId, OwnerId};
 use crate::name::Name;
 use crate::reply::Abandoned;
-use crate::request::RequestId;
+use crate::request::{Release, RequestId};
 use crate::time::Time;
 use crate::zookeeper::wire::{ZkError, ZkReply};
 
@@ -47,7 +47,13 @@ pub(crate) enum What {
     /// Take the lock; queue for it or not.
     Acquire { wait: bool },
     /// Give it up.
-    Release { told: bool, lost: bool },
+    Release { told: bool, lost: bool, used: u64 },
+}
+
+impl What {
+    pub fn release(release: &Release) -> What {
+        What::Release { told: release.told, lost: release.lost, used: release.used }
+    }
 }
 
 /// What the batch under way is for.

@@ -47,7 +47,7 @@ impl Machine {
         let places = &self.places;
         self.strays.retain(|hold, stray| {
             let unclear = places.get(hold).is_some_and(|place| place.node.is_none());
-            stray.until > now || (unclear && !planted!(ZkSoughtForgotten))
+            stray.until > now || unclear
         });
         let strays: Vec<_> =
             self.strays.iter().map(|(&hold, stray)| (hold, stray.parent.clone())).collect();

@@ -143,7 +143,7 @@ fn p10_releasing_and_queueing_again_is_one_round_trip() {
     let mut talk = Talk::held(1, 4);
     talk.batches = 0;
     let after =
-        Release { lock: name(), hold: hold(1), used: 0, told: true, lost: false, losses: 0 };
+        Release { lock: name(), hold: hold(1), used: USED, told: true, lost: false, losses: 0 };
     let wait = Wait { ticket: 0, claim: TIMEOUT, silence: TIMEOUT };
     let request = talk.ask(Op::Acquire(Acquire {
         lock: name(),
@@ -166,4 +166,22 @@ fn p10_releasing_and_queueing_again_is_one_round_trip() {
     ]);
     let state = talk.state(request);
     assert_eq!((state.token, state.abandoned), (103 * 1024, Abandoned::No));
+}
+
+/// Counter-example 105: the hold was granted under another node, of which its holder was told.
+#[test]
+fn p12_an_old_release_that_finds_a_left_over_says_nothing_of_its_holder() {
+    let mut talk = Talk::new();
+    talk.acquire(1, true);
+    talk.answer([lost(), lost(), lost()]);
+    talk.reattach();
+    talk.calls.clear();
+    talk.events();
+    let used = 4 * 1024;
+    let old = Release { lock: name(), hold: hold(1), used, told: true, lost: false };
+    talk.ask(Op::Release(old));
+    talk.answer([done(), children(&[&node(1, 4)]), data("fencelock 1 released 3 1")]);
+    talk.answer([exists(Stat { czxid: 5, ephemeral_owner: SESSION, ..Stat::default() })]);
+    assert_eq!(noted(&talk), "fencelock 1 released 4 1");
+    talk.calls.clear();
 }

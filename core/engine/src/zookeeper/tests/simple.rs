@@ -63,7 +63,7 @@ fn p01_a_release_that_finds_nothing_leaves_the_next_node_alone() {
     talk.answer([made(80)]);
     talk.events();
     let after =
-        Release { lock: name(), hold: hold(1), used: 0, told: true, lost: false, losses: 0 };
+        Release { lock: name(), hold: hold(1), used: USED, told: true, lost: false, losses: 0 };
     let request = talk.ask(Op::Acquire(Acquire {
         lock: name(),
         hold: hold(2),
