@@ -178,7 +178,7 @@ fn p12_an_old_release_that_finds_a_left_over_says_nothing_of_its_holder() {
     talk.calls.clear();
     talk.events();
     let used = 4 * 1024;
-    let old = Release { lock: name(), hold: hold(1), used, told: true, lost: false };
+    let old = Release { lock: name(), hold: hold(1), used, told: true, lost: false, losses: 0 };
     talk.ask(Op::Release(old));
     talk.answer([done(), children(&[&node(1, 4)]), data("fencelock 1 released 3 1")]);
     talk.answer([exists(Stat { czxid: 5, ephemeral_owner: SESSION, ..Stat::default() })]);
