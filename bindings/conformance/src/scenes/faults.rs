@@ -75,7 +75,8 @@ pub(crate) fn cut_off(stage: &mut Stage<'_>) -> Played {
     Ok(Verdict::Kept)
 }
 
-/// A holder is killed; who follows is told, and then who follows a release is told of nothing.
+/// A holder is killed; who follows is told, and who follows a release is not told so. Then it may be
+/// unknown: ZooKeeper forgets a lock that nobody wants for a moment.
 pub(crate) fn killed(stage: &mut Stage<'_>) -> Played {
     let lock = stage.lock();
     let mut victim = stage.house.cast(stage.role).map_err(|error| error.to_string())?;
@@ -90,7 +91,7 @@ pub(crate) fn killed(stage: &mut Stage<'_>) -> Played {
     expected!(said(&after_death) == "yes", "after a killed holder it heard {after_death}");
     stage.one.releases(&waits);
     let (held, after_release) = stage.rust.acquires(&lock, "");
-    expected!(said(&after_release) == "no", "after its release rust heard {after_release}");
+    expected!(said(&after_release) != "yes", "after its release rust heard {after_release}");
     stage.rust.releases(&held);
     Ok(Verdict::Kept)
 }
