@@ -69,7 +69,6 @@ pub enum Bug {
     ZkCoHoldLossForgotten,
     ZkAnyDeletionBreaks,
     ZkHeirSwept,
-    ZkStrayForgotten,
     ZkSharersStrayKept,
     ZkRevokeIgnored,
     ZkHeirReleased,

@@ -241,11 +241,6 @@ pub const TABLE: &[Planted] = &[
         "zookeeper: a node that an owner's other hold took over is swept as a lost create's",
     ),
     zookeeper(
-        93,
-        Bug::ZkStrayForgotten,
-        "zookeeper: a lost create is forgotten while connections come and go",
-    ),
-    zookeeper(
         94,
         Bug::ZkSharersStrayKept,
         "zookeeper: a lost create of a hold that shares another's node by now is kept",

@@ -110,6 +110,26 @@ fn p04_the_release_of_an_unanswered_acquire_finds_the_node() {
     assert_eq!(talk.released(request), Released::Left);
 }
 
+/// Counter-example 93: the time without a connection does not count.
+#[test]
+fn p04_a_create_that_may_still_arrive_is_looked_for_after_a_long_outage() {
+    let mut talk = Talk::new();
+    talk.acquire(1, true);
+    talk.answer([lost(), lost(), lost()]);
+    talk.reattach();
+    talk.calls.clear();
+    talk.events();
+    let request = talk.release(1, false, false);
+    talk.answer([done(), children(&[]), data("")]);
+    assert_eq!(talk.released(request), Released::Unknown);
+    talk.hear(Input::Disconnected { reason: String::new() });
+    talk.pass(TIMEOUT * 4);
+    talk.calls.clear();
+    talk.hear(Input::Reattached);
+    let looks = |call: &Call| matches!(call.op, ZkOp::Children { .. });
+    assert!(talk.calls.iter().any(looks), "{:?}", talk.ops());
+}
+
 /// Counter-example 102: the connection went between two looks.
 #[test]
 fn p04_what_was_sought_and_not_reached_is_sought_again() {
