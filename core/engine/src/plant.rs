@@ -63,7 +63,6 @@ pub enum Bug {
     ZkListWithoutSync,
     ZkOwnNodeUnwatched,
     ZkDeletionIsGrant,
-    ZkLastButOneProves,
     ZkOldSessionsNode,
     ZkPartingJoined,
     ZkCoHoldLossForgotten,

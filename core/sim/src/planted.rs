@@ -216,11 +216,6 @@ pub const TABLE: &[Planted] = &[
     zookeeper(70, Bug::ZkOwnNodeUnwatched, "zookeeper: nobody watches the own node"),
     zookeeper(71, Bug::ZkDeletionIsGrant, "zookeeper: the predecessor's end is taken as the grant"),
     zookeeper(
-        88,
-        Bug::ZkLastButOneProves,
-        "zookeeper: the last but one round trip proves the session",
-    ),
-    zookeeper(
         89,
         Bug::ZkPartingJoined,
         "zookeeper: an owner's hold joins a node whose deletion may have been carried out",
