@@ -216,6 +216,11 @@ pub const TABLE: &[Planted] = &[
     zookeeper(70, Bug::ZkOwnNodeUnwatched, "zookeeper: nobody watches the own node"),
     zookeeper(71, Bug::ZkDeletionIsGrant, "zookeeper: the predecessor's end is taken as the grant"),
     zookeeper(
+        88,
+        Bug::ZkLastButOneProves,
+        "zookeeper: the last but one round trip proves the session",
+    ),
+    zookeeper(
         89,
         Bug::ZkPartingJoined,
         "zookeeper: an owner's hold joins a node whose deletion may have been carried out",
@@ -234,6 +239,11 @@ pub const TABLE: &[Planted] = &[
         92,
         Bug::ZkHeirSwept,
         "zookeeper: a node that an owner's other hold took over is swept as a lost create's",
+    ),
+    zookeeper(
+        93,
+        Bug::ZkStrayForgotten,
+        "zookeeper: a lost create is forgotten while connections come and go",
     ),
     zookeeper(
         94,

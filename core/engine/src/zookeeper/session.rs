@@ -49,7 +49,8 @@ impl Session {
     pub fn answer(&mut self, sent: Time) {
         self.answered.push_back(sent);
         while let Some(&before) = self.answered.front()
-            && sent.since(before) >= self.timeout / 3
+            && (sent.since(before) >= self.timeout / 3
+                || (before < sent && planted!(ZkLastButOneProves)))
         {
             self.base = self.base.max(before);
             self.answered.pop_front();

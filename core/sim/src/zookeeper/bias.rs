@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fencelock_engine::Options;
 
-use crate::clock::MS;
+use crate::clock::{MS, SEC};
 use crate::dice::Dice;
 use crate::fault::Fault;
 use crate::plan::{Plan, Profile};
@@ -22,6 +22,8 @@ pub enum ZkBias {
     Seeking,
     /// Whoever waits is away while the whole lock is emptied and its container removed.
     Emptied,
+    /// In sessions of two ticks, holders stand still, or their server is cut off, until the end.
+    CutOff,
     /// An owner's holds share a node in short sessions, beside ordinary ones.
     Sharing,
 }
@@ -32,7 +34,7 @@ impl ZkBias {
         const KINDS: [ZkBias; 6] = [
             ZkBias::OneName,
             ZkBias::Seeking,
-            ZkBias::Sharing,
+            ZkBias::CutOff,
             ZkBias::OneName,
             ZkBias::Emptied,
             ZkBias::Sharing,
@@ -47,6 +49,9 @@ impl ZkBias {
         (zk.simple, zk.near_end, zk.curators) = (false, None, 0);
         plan.profile = Profile::Network;
         plan.faults.clear();
+        if self == ZkBias::CutOff {
+            plan.quiet_at = plan.quiet_at.max(4 * SEC);
+        }
         let (clients, end) = (plan.clients.max(2), plan.quiet_at);
         let slot = |dice: &mut Dice| dice.below(clients as u64) as usize;
         let at = |dice: &mut Dice| dice.between(10 * MS, end - 1);
@@ -118,6 +123,24 @@ impl ZkBias {
                     }
                 }
             }
+            ZkBias::CutOff => {
+                zk.ensemble.tick = 100 * MS;
+                zk.ensemble.servers = 3;
+                zk.timeout = 2 * zk.ensemble.tick;
+                plan.options.lease = Duration::from_nanos(zk.timeout);
+                (plan.locks, plan.explicit) = (1, 0);
+                plan.habits.hold = 300 * MS;
+                plan.habits.rest = 5 * MS;
+                plan.habits.lease = 0;
+                for _ in 0..dice.between(12, 24) {
+                    let (at, slot) = (at(dice), slot(dice));
+                    let span = dice.between(zk.timeout, zk.timeout * 3 / 2);
+                    faults.push(match dice.chance(900) {
+                        true => (at, Fault::Pause { slot, span }),
+                        false => (at, Fault::Zk(ZkFault::PartHolder { lock: 0, span })),
+                    });
+                }
+            }
             ZkBias::Sharing => {
                 if dice.chance(500) {
                     zk.shorten(&mut plan.options);
@@ -142,7 +165,10 @@ impl ZkBias {
         plan.clients = if self == ZkBias::Emptied { 2 } else { clients };
         plan.client_ppm.resize(plan.clients, 0);
         plan.polling = vec![false; plan.clients];
-        plan.latency.1 = plan.latency.1.min(zk.ensemble.tick / 20).max(plan.latency.0);
+        // A round trip within the ensemble takes a small part of a tick.
+        let slow = zk.ensemble.tick / 20;
+        zk.ensemble.latency.1 = zk.ensemble.latency.1.min(slow);
+        plan.latency.1 = plan.latency.1.min(slow).max(plan.latency.0);
         plan.faults = faults.into_iter().map(|(at, fault)| (at, fault.within(end - at))).collect();
         plan.faults.sort_by_key(|(at, _)| *at);
         plan.zk = Some(zk);
@@ -155,7 +181,6 @@ impl crate::zookeeper::ZkPlan {
         self.ensemble.tick = 20 * MS;
         self.timeout = 2 * self.ensemble.tick;
         self.ensemble.reap = 20 * self.ensemble.tick;
-        self.ensemble.latency.1 = self.ensemble.latency.1.min(MS);
         options.lease = Duration::from_millis(100);
         options.claim = options.lease;
     }
