@@ -207,12 +207,7 @@ fn p04_a_lost_create_is_found_again_by_its_id() {
 
 #[test]
 fn p04_an_orphan_that_turns_up_late_is_deleted() {
-    let mut talk = Talk::new();
-    talk.acquire(1, true);
-    talk.answer([lost(), lost(), lost()]);
-    talk.reattach();
-    talk.calls.clear();
-    talk.events();
+    let mut talk = Talk::unanswered();
     let request = talk.acquire(1, true);
     talk.answer([done(), children(&[]), data("")]);
     // Not there: another one. Then the first turns up before it.

@@ -96,12 +96,7 @@ fn a_parent_that_may_not_be_written_to_costs_the_note_alone() {
 
 #[test]
 fn p04_the_release_of_an_unanswered_acquire_finds_the_node() {
-    let mut talk = Talk::new();
-    talk.acquire(1, true);
-    talk.answer([lost(), lost(), lost()]);
-    talk.reattach();
-    talk.calls.clear();
-    talk.events();
+    let mut talk = Talk::unanswered();
     let request = talk.release(1, false, false);
     talk.answer([done(), children(&[&node(1, 4)]), data("")]);
     talk.answer([exists(Stat { czxid: 5, ephemeral_owner: SESSION, ..Stat::default() })]);
@@ -113,12 +108,7 @@ fn p04_the_release_of_an_unanswered_acquire_finds_the_node() {
 /// Counter-example 93: the time without a connection does not count.
 #[test]
 fn p04_a_create_that_may_still_arrive_is_looked_for_after_a_long_outage() {
-    let mut talk = Talk::new();
-    talk.acquire(1, true);
-    talk.answer([lost(), lost(), lost()]);
-    talk.reattach();
-    talk.calls.clear();
-    talk.events();
+    let mut talk = Talk::unanswered();
     let request = talk.release(1, false, false);
     talk.answer([done(), children(&[]), data("")]);
     assert_eq!(talk.released(request), Released::Unknown);
@@ -133,14 +123,7 @@ fn p04_a_create_that_may_still_arrive_is_looked_for_after_a_long_outage() {
 /// Counter-example 102: the connection went between two looks.
 #[test]
 fn p04_what_was_sought_and_not_reached_is_sought_again() {
-    let mut talk = Talk::new();
-    talk.acquire(1, true);
-    talk.answer([lost(), lost(), lost()]);
-    talk.hear(Input::Disconnected { reason: String::new() });
-    talk.hear(Input::Reattached);
-    talk.answer_sync(done());
-    talk.calls.clear();
-    talk.events();
+    let mut talk = Talk::unanswered();
     talk.release(1, false, false);
     talk.answer([done(), children(&[&node(1, 4)]), data("")]);
     // It is there; whether it is ours could not be asked.
@@ -191,12 +174,7 @@ fn p10_releasing_and_queueing_again_is_one_round_trip() {
 /// Counter-example 105: the hold was granted under another node, of which its holder was told.
 #[test]
 fn p12_an_old_release_that_finds_a_left_over_says_nothing_of_its_holder() {
-    let mut talk = Talk::new();
-    talk.acquire(1, true);
-    talk.answer([lost(), lost(), lost()]);
-    talk.reattach();
-    talk.calls.clear();
-    talk.events();
+    let mut talk = Talk::unanswered();
     let used = 4 * 1024;
     let old = Release { lock: name(), hold: hold(1), used, told: true, lost: false, losses: 0 };
     talk.ask(Op::Release(old));

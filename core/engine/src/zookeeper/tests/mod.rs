@@ -110,6 +110,17 @@ impl Talk {
         self.hear(input);
     }
 
+    /// An acquire whose calls nobody answered, on the next connection.
+    fn unanswered() -> Talk {
+        let mut talk = Talk::new();
+        talk.acquire(1, true);
+        talk.answer([lost(), lost(), lost()]);
+        talk.reattach();
+        talk.calls.clear();
+        talk.events();
+        talk
+    }
+
     /// The connection goes and comes back, with a round trip through the leader.
     fn reattach(&mut self) {
         self.hear(Input::Disconnected { reason: String::new() });
