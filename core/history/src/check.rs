@@ -32,6 +32,18 @@ pub struct Found {
     pub latest_word: u64,
 }
 
+/// How the judgements begin what they say, and the promise that each is about.
+pub const JUDGEMENTS: [(&str, u8); 8] = [
+    ("exclusion", 1),
+    ("token order", 2),
+    ("fencing", 2),
+    ("taken away", 3),
+    ("told in time", 8),
+    ("releases", 8),
+    ("abandoned", 12),
+    ("answers", 14),
+];
+
 /// Judges a whole history.
 ///
 /// # Errors

@@ -13,10 +13,14 @@ pub fn wall() -> u64 {
     read(ClockId::Realtime)
 }
 
-/// A record whose times are of the monotonic clock, which not every language can go beyond: it stands
-/// still while the machine is suspended.
+/// Nanoseconds of the monotonic clock, which stands still while the machine is suspended.
+pub fn monotonic() -> u64 {
+    read(ClockId::Monotonic)
+}
+
+/// A record whose times are of the monotonic clock: not every language can read the boot clock.
 pub(crate) fn by_boot(mut record: Record) -> Record {
-    let ahead = boot().saturating_sub(read(ClockId::Monotonic));
+    let ahead = boot().saturating_sub(monotonic());
     record.at += ahead;
     for (key, value) in &mut record.fields {
         if key == "until"

@@ -14,7 +14,7 @@ pub mod run;
 mod shim;
 
 pub use actor::Actor;
-pub use clock::{boot, wall};
+pub use clock::{boot, monotonic, wall};
 pub use dice::Dice;
 pub use fencelock_history::{Record, check};
 pub use history::{History, LIMIT};

@@ -29,8 +29,8 @@ enum Lasting {
     Busy(rusqlite::Connection),
 }
 
-/// Which faults there are, and how often each is drawn.
-const REDIS: [(&str, u64); 18] = [
+/// Which faults there are where clients reach a server over a network, and how often each is drawn.
+const SERVED: [(&str, u64); 11] = [
     ("kill -9 of a client", 4),
     ("SIGSTOP of a client", 6),
     ("wall clock of a client set", 3),
@@ -42,6 +42,9 @@ const REDIS: [(&str, u64); 18] = [
     ("slow connection, then cut off", 6),
     ("connections refused", 3),
     ("SIGSTOP of the server", 4),
+];
+/// More of Redis'.
+const REDIS: [(&str, u64); 7] = [
     ("server killed, empty afterwards", 2),
     ("FLUSHALL", 2),
     ("keys of a lock deleted", 2),
@@ -50,20 +53,8 @@ const REDIS: [(&str, u64); 18] = [
     ("server's clock set forward", 2),
     ("server's clock set back", 2),
 ];
-const ZOOKEEPER: [(&str, u64); 12] = [
-    ("kill -9 of a client", 4),
-    ("SIGSTOP of a client", 6),
-    ("wall clock of a client set", 3),
-    ("connection cut", 8),
-    ("all connections cut", 3),
-    ("requests swallowed", 6),
-    ("replies swallowed", 6),
-    ("slow connection", 6),
-    ("slow connection, then cut off", 6),
-    ("connections refused", 3),
-    ("SIGSTOP of the server", 4),
-    ("server killed", 2),
-];
+/// More of ZooKeeper's.
+const ZOOKEEPER: [(&str, u64); 1] = [("server killed", 2)];
 const SQLITE: [(&str, u64); 4] = [
     ("kill -9 of a client", 4),
     ("SIGSTOP of a client", 6),
@@ -72,11 +63,11 @@ const SQLITE: [(&str, u64); 4] = [
 ];
 
 /// The faults of a store.
-pub(crate) fn of(kind: Kind) -> &'static [(&'static str, u64)] {
+pub(crate) fn of(kind: Kind) -> Vec<(&'static str, u64)> {
     match kind {
-        Kind::Redis => &REDIS,
-        Kind::Sqlite => &SQLITE,
-        Kind::ZooKeeper => &ZOOKEEPER,
+        Kind::Redis => [&SERVED[..], &REDIS].concat(),
+        Kind::ZooKeeper => [&SERVED[..], &ZOOKEEPER].concat(),
+        Kind::Sqlite => SQLITE.to_vec(),
     }
 }
 
@@ -84,7 +75,7 @@ pub(crate) fn of(kind: Kind) -> &'static [(&'static str, u64)] {
 pub(crate) struct Faults {
     pub counts: BTreeMap<&'static str, usize>,
     kind: Kind,
-    table: &'static [(&'static str, u64)],
+    table: Vec<(&'static str, u64)>,
     only: Option<&'static str>,
     lasting: Vec<(Instant, Lasting)>,
     next: Instant,

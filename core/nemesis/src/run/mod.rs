@@ -22,7 +22,7 @@ use crate::role::Role;
 use crew::Crew;
 use fault::Faults;
 use linear::Windows;
-pub use store::Store;
+pub use store::{LEASE, Store};
 
 /// Which store a run is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use fencelock::blocking::Client;
@@ -12,8 +12,10 @@ use crate::history::{History, LIMIT};
 use crate::run::Kind;
 use crate::shim::{Shim, WrongClock};
 
-/// Clients that notice soon what is wrong.
-const OPTIONS: &str = "lease=1500ms&claim=600ms&request_timeout=400ms&connect_timeout=30s";
+/// The lease of every client, so that it notices soon what is wrong.
+pub const LEASE: Duration = Duration::from_millis(1500);
+/// What else it is opened with.
+const OPTIONS: &str = "claim=600ms&request_timeout=400ms&connect_timeout=30s";
 
 /// Where the locks are.
 enum Home {
@@ -61,14 +63,15 @@ impl Store {
     /// # Errors
     /// When no proxy can be started.
     pub fn way(&self) -> io::Result<(Option<Proxy>, String)> {
+        let options = format!("lease={}ms&{OPTIONS}", LEASE.as_millis());
         let (scheme, proxy) = match &self.home {
             Home::File(path) => {
-                return Ok((None, format!("sqlite:{}?{OPTIONS}", path.display())));
+                return Ok((None, format!("sqlite:{}?{options}", path.display())));
             }
             Home::Redis(server) => ("redis", Proxy::start(&server.address())?),
             Home::ZooKeeper(servers) => ("zk", Proxy::start(&servers.address(0))?),
         };
-        let url = format!("{scheme}://{}?{OPTIONS}", proxy.address());
+        let url = format!("{scheme}://{}?{options}", proxy.address());
         Ok((Some(proxy), url))
     }
 
@@ -163,7 +166,7 @@ impl Store {
     pub(crate) fn busy(&self) -> io::Result<Option<rusqlite::Connection>> {
         let Home::File(path) = &self.home else { return Ok(None) };
         let connection = rusqlite::Connection::open(path).map_err(io::Error::other)?;
-        connection.busy_timeout(std::time::Duration::from_millis(20)).map_err(io::Error::other)?;
+        connection.busy_timeout(Duration::from_millis(20)).map_err(io::Error::other)?;
         match connection.execute_batch("BEGIN IMMEDIATE") {
             Ok(()) => Ok(Some(connection)),
             Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
@@ -196,7 +199,7 @@ impl Store {
             if found.is_none() || Instant::now() > end {
                 return found;
             }
-            thread::sleep(std::time::Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(20));
         }
     }
 }

@@ -145,6 +145,8 @@ impl Column {
 
 #[cfg(test)]
 mod tests {
+    use fencelock_history::check;
+
     use super::*;
 
     fn history(faults: &[(&'static str, usize)]) -> Outcome {
@@ -190,21 +192,13 @@ mod tests {
 
     #[test]
     fn every_check_has_its_column() {
-        // How the judgements of core/history and of a run begin.
-        let known = [
-            "exclusion",
-            "token order",
-            "fencing",
-            "abandoned",
-            "answers",
-            "told in time",
-            "releases",
-            "taken away",
-            "liveness",
-            "residue",
-            "linearizability",
-        ];
-        for check in known {
+        for (check, promise) in check::JUDGEMENTS {
+            let head = promise.to_string();
+            let column = |it: &Column| it.head == head && it.checks.contains(&check);
+            assert!(COLUMNS.iter().any(column), "{check}");
+        }
+        // How the judgements of a run begin.
+        for check in ["liveness", "residue", "linearizability"] {
             assert!(COLUMNS.iter().any(|it| it.checks.contains(&check)), "{check}");
         }
     }
