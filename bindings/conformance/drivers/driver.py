@@ -4,70 +4,30 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
-from typing import Any, Callable
+from typing import Callable
 
 import fencelock
+from words import asked, failed, granted, how, options, say, trust
 
 clients: dict[str, fencelock.Client] = {}
 holds: dict[str, fencelock.Hold] = {}
-speaking = threading.Lock()
 
 
-def say(event: str, tag: str, **fields: object) -> None:
-    """Say one thing, in one piece."""
-    more = "".join(f" {key}={value}" for key, value in fields.items())
-    with speaking:
-        print(time.monotonic_ns(), time.time_ns(), event, tag + more, flush=True)
-
-
-def failed(event: str, tag: str, error: fencelock.FencelockError) -> None:
-    """Say what went wrong."""
-    say(event, tag, kind=error.kind, why=str(error).replace(" ", "_"))
-
-
-def trust(hold: fencelock.Hold) -> dict[str, object]:
-    """Give how far a hold is trusted, by a clock that was read before."""
-    now = time.monotonic_ns()
-    return {"until": now + int(hold.remaining * 1e9), "valid": str(hold.valid).lower()}
-
-
-def seconds(text: str) -> float:
-    """Read `500ms`."""
-    return int(text.removesuffix("ms")) / 1000
-
-
-def acquire(tag: str, make: Callable[[], fencelock.Hold]) -> None:
+def acquire(tag: str, wait: Callable[[], fencelock.Hold]) -> None:
     """Acquire, and say what came of it."""
-    try:
-        hold = make()
-    except fencelock.FencelockError as error:
-        failed("failed", tag, error)
-        return
-    holds[tag] = hold
-    abandoned = {True: "yes", False: "no", None: "unknown"}[hold.previous_abandoned]
-    fields = {"lock": hold.name, "token": hold.token, "abandoned": abandoned}
-    say("granted", tag, **fields, reentry=str(hold.reentry).lower(), **trust(hold))
+    hold = holds[tag] = wait()
+    granted(tag, hold)
     hold.on_lost(lambda reason: say("lost", tag, reason=reason))
 
 
-def lock(client: fencelock.Client, name: str, options: dict[str, str]) -> Callable[[], Any]:
-    """Give what acquires as the options say."""
-    lease = seconds(options["lease"]) if "lease" in options else None
-    owner = options.get("owner")
-    made = client.lock(name, lease=lease, owner=owner, reentrant=owner is not None)
-    match options.get("wait", "forever"):
-        case "try":
-            return lambda: made.hold(blocking=False)
-        case "forever":
-            return made.hold
-        case limit:
-            return lambda: made.hold(timeout=seconds(limit))
+def begun(client: str, name: str, given: dict[str, str]) -> fencelock.Hold:
+    """Acquire as the options say."""
+    lock, wait = how(given)
+    return clients[client].lock(name, **lock).hold(**wait)
 
 
 def obey(verb: str, tag: str, words: list[str]) -> None:
     """Do one thing."""
-    options = dict(word.split("=", 1) for word in words if "=" in word)
     try:
         match verb:
             case "open":
@@ -75,7 +35,7 @@ def obey(verb: str, tag: str, words: list[str]) -> None:
                 # A thread that waits hears nothing but signals.
                 say("opened", tag, id=clients[tag].id, lacks="cancel")
             case "acquire":
-                acquire(tag, lambda: lock(clients[words[0]], words[1], options)())
+                acquire(tag, lambda: begun(words[0], words[1], options(words)))
             case "attach":
                 acquire(tag, lambda: clients[words[0]].attach(words[1]))
             case "look":
@@ -91,13 +51,13 @@ def obey(verb: str, tag: str, words: list[str]) -> None:
                 clients[tag].close()
                 say("closed", tag)
     except fencelock.FencelockError as error:
-        failed({"open": "refused", "release": "unreleased"}.get(verb, "failed"), tag, error)
+        failed(verb, tag, error)
     except KeyError:
         pass  # It is over.
 
 
 for line in sys.stdin:
-    verb, tag, *words = line.split()
+    verb, tag, *rest = line.split()
     if verb in {"acquire", "attach"}:
-        say("asked", tag, client=words[0], lock=words[1], **dict(it.split("=", 1) for it in words[2:]))
-    threading.Thread(target=obey, args=(verb, tag, words), daemon=True).start()
+        asked(tag, rest)
+    threading.Thread(target=obey, args=(verb, tag, rest), daemon=True).start()

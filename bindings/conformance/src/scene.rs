@@ -139,15 +139,5 @@ fn guarded<T>(play: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
 
 /// Which promise a judgement of the history is about.
 fn promise_of(what: &str) -> u8 {
-    let checks = [
-        ("exclusion", 1),
-        ("token order", 2),
-        ("fencing", 2),
-        ("taken away", 3),
-        ("told in time", 8),
-        ("releases", 8),
-        ("abandoned", 12),
-        ("answers", 14),
-    ];
-    checks.iter().find(|(check, _)| what.starts_with(check)).map_or(14, |it| it.1)
+    check::JUDGEMENTS.iter().find(|(check, _)| what.starts_with(check)).map_or(14, |it| it.1)
 }

@@ -4,15 +4,11 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use fencelock::blocking::Client;
 use fencelock_nemesis::run::{Kind, Store};
 use fencelock_nemesis::{Actor, History, Record, Role};
 use fencelock_testkit::{Fault, Proxy, eventually};
-
-/// What every client of a scene is opened with.
-pub(crate) const LEASE: Duration = Duration::from_millis(1500);
 
 /// A store that several languages play on at once, each with locks of its own.
 pub(crate) struct House {

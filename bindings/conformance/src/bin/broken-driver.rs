@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use fencelock::OwnerId;
 use fencelock::blocking::{Client, Guard};
-use rustix::time::{ClockId, clock_gettime};
+use fencelock_nemesis::{monotonic, wall};
 
 type Shelf<T> = Arc<Mutex<HashMap<String, T>>>;
 
@@ -104,7 +104,7 @@ impl Driver {
 
     /// How far it trusts a hold: the deaf one for ever.
     fn trust(&self, tag: &str) -> String {
-        let now = read(ClockId::Monotonic);
+        let now = monotonic();
         let left = open(&self.holds, |it| it.get(tag).map(Guard::remaining));
         let left = if self.deaf { Duration::from_secs(60) } else { left.unwrap_or_default() };
         format!("until={} valid={}", now + left.as_nanos() as u64, !left.is_zero())
@@ -116,10 +116,5 @@ fn open<T, R>(shelf: &Mutex<T>, with: impl FnOnce(&mut T) -> R) -> R {
 }
 
 fn say(event: &str, tag: &str, more: &str) {
-    println!("{} {} {event} {tag} {more}", read(ClockId::Monotonic), read(ClockId::Realtime));
-}
-
-fn read(clock: ClockId) -> u64 {
-    let read = clock_gettime(clock);
-    (read.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(read.tv_nsec as u64)
+    println!("{} {} {event} {tag} {more}", monotonic(), wall());
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fencelock_testkit::Fault;
 
-use crate::scenes::expected;
+use crate::scenes::{contended, expected};
 use crate::stage::Stage;
 use crate::verdict::Verdict;
 
@@ -28,8 +28,7 @@ pub(crate) fn late_release(stage: &mut Stage<'_>) -> Played {
     expected!(kind == "lost", "the release of a lost hold was answered '{kind}'");
     let (trusted, seen) = stage.rust.trusts(&waits);
     expected!(trusted, "a late release took rust's hold away: {seen}");
-    let kind = stage.two.tries(&lock);
-    expected!(kind == "contended", "after a late release another heard '{kind}'");
+    contended(&mut stage.two, &lock, "after a late release")?;
     stage.rust.releases(&waits);
     Ok(Verdict::Kept)
 }
@@ -49,8 +48,7 @@ pub(crate) fn lost_reply(stage: &mut Stage<'_>) -> Played {
     stage.one.releases(&held);
     // It counted once.
     let (held, _) = stage.rust.acquires(&lock, "");
-    let kind = stage.one.tries(&lock);
-    expected!(kind == "contended", "it tried a lock of rust's and heard '{kind}'");
+    contended(&mut stage.one, &lock, "while rust had the lock")?;
     stage.rust.releases(&held);
     Ok(Verdict::Kept)
 }

@@ -7,6 +7,8 @@ pub(crate) mod owners;
 pub(crate) mod plain;
 pub(crate) mod restart;
 
+use crate::stage::Player;
+
 /// Fails a scene with what was expected.
 macro_rules! expected {
     ($holds:expr, $($what:tt)+) => {
@@ -16,3 +18,10 @@ macro_rules! expected {
     };
 }
 pub(crate) use expected;
+
+/// Fails a scene unless whoever tries the lock hears that another has it.
+pub(crate) fn contended(player: &mut Player, lock: &str, when: &str) -> Result<(), String> {
+    let kind = player.tries(lock);
+    expected!(kind == "contended", "{when}, a try was answered '{kind}'");
+    Ok(())
+}

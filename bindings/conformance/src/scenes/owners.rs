@@ -2,7 +2,7 @@
 
 use fencelock_nemesis::run::Kind;
 
-use crate::scenes::expected;
+use crate::scenes::{contended, expected};
 use crate::stage::Stage;
 use crate::verdict::Verdict;
 
@@ -25,8 +25,7 @@ pub(crate) fn reentry(stage: &mut Stage<'_>) -> Played {
     let shorter = first.number("until") > second.number("until") + READING;
     expected!(!shorter, "a re-entry made the lease shorter: {first}, {second}");
     stage.one.releases(&inner);
-    let kind = stage.rust.tries(&lock);
-    expected!(kind == "contended", "with one level left rust heard '{kind}'");
+    contended(&mut stage.rust, &lock, "with one level left")?;
     stage.one.releases(&outer);
     let (held, _) = stage.rust.acquires(&lock, "");
     stage.rust.releases(&held);
@@ -44,12 +43,10 @@ pub(crate) fn processes(stage: &mut Stage<'_>) -> Played {
     let tokens = [&of_one, &of_two, &of_rust].map(|it| it.number("token"));
     let same = tokens.iter().all(|token| *token == tokens[0]);
     expected!(same, "an owner's holds have several tokens: {tokens:?}");
-    let kind = stage.rust.tries(&lock);
-    expected!(kind == "contended", "a stranger heard '{kind}'");
+    contended(&mut stage.rust, &lock, "while an owner had the lock")?;
     stage.one.releases(&first);
     stage.rust.releases(&third);
-    let kind = stage.rust.tries(&lock);
-    expected!(kind == "contended", "while the owner still held it, a stranger heard '{kind}'");
+    contended(&mut stage.rust, &lock, "while the owner still had one hold")?;
     stage.two.releases(&second);
     let (held, _) = stage.rust.acquires(&lock, "wait=try");
     stage.rust.releases(&held);

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use crate::scenes::expected;
-use crate::stage::{LEASE, Stage};
+use fencelock_nemesis::run::LEASE;
+
+use crate::scenes::{contended, expected};
+use crate::stage::Stage;
 use crate::verdict::Verdict;
 
 type Played = Result<Verdict, String>;
@@ -11,14 +13,13 @@ type Played = Result<Verdict, String>;
 pub(crate) fn exclusion(stage: &mut Stage<'_>) -> Played {
     let lock = stage.lock();
     let (held, _) = stage.one.acquires(&lock, "");
-    for (who, player) in [("rust", &mut stage.rust), ("the other", &mut stage.two)] {
-        let kind = player.tries(&lock);
-        expected!(kind == "contended", "{who} tried a held lock and heard '{kind}'");
+    let tries = [("from rust", &mut stage.rust), ("from the other", &mut stage.two)];
+    for (who, player) in tries {
+        contended(player, &lock, who)?;
     }
     stage.one.releases(&held);
     let (held, _) = stage.rust.acquires(&lock, "");
-    let kind = stage.one.tries(&lock);
-    expected!(kind == "contended", "it tried a lock of rust's and heard '{kind}'");
+    contended(&mut stage.one, &lock, "while rust had the lock")?;
     stage.rust.releases(&held);
     Ok(Verdict::Kept)
 }
@@ -50,8 +51,7 @@ pub(crate) fn watchdog(stage: &mut Stage<'_>) -> Played {
         }
         std::thread::sleep(Duration::from_millis(100));
     }
-    let kind = stage.rust.tries(&lock);
-    expected!(kind == "contended", "after three leases rust heard '{kind}'");
+    contended(&mut stage.rust, &lock, "after three leases")?;
     stage.one.releases(&held);
     Ok(Verdict::Kept)
 }
