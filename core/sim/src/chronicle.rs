@@ -73,6 +73,12 @@ impl World {
         self.tell_fault(self.now, "forgot", "store");
     }
 
+    /// An operator breaks a lock, now: the store forgets who holds it, and is meant to.
+    pub(crate) fn tell_broke(&mut self, lock: impl Display) {
+        self.tell_forgot();
+        self.tell_fault(self.now, "broke", lock);
+    }
+
     /// The store's clock steps, now.
     pub(crate) fn tell_step(&mut self, micros: i64) {
         if micros > 0 {

@@ -71,8 +71,8 @@ impl World {
             }
         }
         self.trace.line(self.now, || format!("store: client {incarnation} {op:?} -> {result:?}"));
-        if matches!(op, Op::Break(_)) {
-            self.tell_forgot();
+        if let Op::Break(name) = op {
+            self.tell_broke(name);
         }
         self.owners(op, &result, clock);
         if new {
