@@ -149,7 +149,9 @@ impl Actor {
         eventually("the process stops", || {
             let text = std::fs::read_to_string(&stat).unwrap_or_default();
             // The state stands behind the name, which is in brackets.
-            text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T')).then_some(())
+            let state = text.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+            assert!(!matches!(state, None | Some('Z')), "{} has ended by itself", self.name);
+            (state == Some('T')).then_some(())
         });
         self.history.note("stopped", &self.name, &[]);
     }

@@ -70,6 +70,7 @@ pub enum Cover {
     ZkDeleted,
     ZkHeeded,
     ZkOrphaned,
+    ZkUnlisted,
     ZkLagged,
 }
 
@@ -140,6 +141,7 @@ const NAMES: [(Cover, &str); Cover::COUNT] = [
     (Cover::ZkDeleted, "zookeeper: holder's node deleted"),
     (Cover::ZkHeeded, "zookeeper: holder heard that it was asked to let go"),
     (Cover::ZkOrphaned, "zookeeper: same hold's node in two sessions"),
+    (Cover::ZkUnlisted, "zookeeper: node made without a list"),
     (Cover::ZkLagged, "zookeeper: server lagged"),
 ];
 

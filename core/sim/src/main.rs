@@ -293,11 +293,11 @@ fn deep(args: &Args) -> ExitCode {
 }
 
 fn planted(row: Option<u64>) -> ExitCode {
-    use fencelock_sim::planted::{Place, SCRIPT_SEEDS, SEEDS, TABLE, ZOOKEEPER_SEEDS, hunt};
+    use fencelock_sim::planted::{Found, Place, SCRIPT_SEEDS, SEEDS, TABLE, ZOOKEEPER_SEEDS, hunt};
     let table: Vec<_> =
         TABLE.iter().filter(|it| row.is_none_or(|row| u64::from(it.row) == row)).collect();
     let mut found = 0;
-    println!("{:>3}  {:<62} {:>6}  found by", "row", "planted bug", "seeds");
+    println!("{:>3}  {:<62} {:>6} {:>6}  found by", "row", "planted bug", "seeds", "seed");
     for planted in &table {
         let seeds = match planted.place {
             Place::Code(_) => SEEDS,
@@ -309,9 +309,15 @@ fn planted(row: Option<u64>) -> ExitCode {
             Some(hit) => {
                 found += 1;
                 let (row, what) = (planted.row, planted.what);
-                println!("{row:>3}  {what:<62} {:>6}  {}", hit.seed, hit.promise);
+                let Found { seed, tried, promise } = hit;
+                println!("{row:>3}  {what:<62} {tried:>6} {seed:>6}  {promise}");
             }
-            None => println!("{:>3}  {:<62} {:>6}  NOT FOUND", planted.row, planted.what, "-"),
+            None => {
+                println!(
+                    "{:>3}  {:<62} {:>6} {:>6}  NOT FOUND",
+                    planted.row, planted.what, "-", "-"
+                );
+            }
         }
     }
     println!("planted: {found} of {} found", table.len());

@@ -13,9 +13,6 @@ use crate::zookeeper::settle::SETTLE;
 use crate::zookeeper::verdict::verdict;
 use crate::zookeeper::wire::{NodeKind, Stat, ZkError, ZkOp, ZkReply};
 
-/// How often the parent is made anew for one acquire.
-const FOUND: u8 = 4;
-
 impl Machine {
     pub(super) fn acquire(&mut self, request: RequestId, acquire: Acquire) {
         if acquire.mode != Mode::Exclusive {
@@ -85,7 +82,8 @@ impl Machine {
         }
     }
 
-    /// Makes the node and looks where it stands, in one round trip.
+    /// Makes the node and looks where it stands, in one round trip; only makes it where its number
+    /// may be enough to know.
     pub(super) fn make(&mut self, hold: HoldId, first: Option<(Part, ZkOp)>) {
         let parts = first.into_iter().collect();
         self.make_with(hold, parts);
@@ -100,8 +98,16 @@ impl Machine {
             data: Badge::encode(&self.client, timeout),
             kind: NodeKind::EphemeralSequential,
         };
-        parts.push((Part::Create, create));
+        let last = self.lasts.remove(&parent);
         let watch = planted!(ZkWatchesParent);
+        let alone = parts.is_empty() && last.is_some() && !watch;
+        parts.push((Part::Create, create));
+        if let Some(place) = self.places.get_mut(&hold) {
+            place.last = last.filter(|_| alone);
+        }
+        if alone {
+            return self.batch(hold, Step::Make, parts);
+        }
         parts.push((Part::List, ZkOp::Children { path: parent.clone(), watch }));
         parts.push((Part::Note, ZkOp::GetData { path: parent, watch: false }));
         self.batch(hold, Step::Make, parts);
@@ -109,13 +115,19 @@ impl Machine {
 
     fn made(&mut self, hold: HoldId) {
         let Some(place) = self.places.get_mut(&hold) else { return };
-        match place.take(&Part::Create) {
+        match place.created() {
             Some(Ok(ZkReply::Created { path, stat })) => {
-                if self.adopt(hold, path, stat) {
-                    self.listed(hold);
+                let unlisted = place.last.is_some();
+                if !self.adopt(hold, path, stat) {
+                    return;
+                }
+                match unlisted {
+                    true if self.follows_last(hold) => self.first(hold),
+                    true => self.list_place(hold),
+                    false => self.listed(hold),
                 }
             }
-            Some(Err(ZkError::NoNode)) if place.founded < FOUND => {
+            Some(Err(ZkError::NoNode)) if place.may_found() => {
                 if place.founded == 0 {
                     self.survey(hold);
                 } else {
@@ -339,6 +351,9 @@ impl Machine {
     /// A call for an acquire failed. What may have been made is kept in mind.
     pub(super) fn acquire_failed(&mut self, hold: HoldId, error: &ZkError) {
         let Some(place) = self.places.get_mut(&hold) else { return };
+        if !planted!(ZkFoundOnce) {
+            place.founded = 0;
+        }
         let failure = failure(error, &place.parent);
         // What is looked for may be there, whatever becomes of this look.
         let sought = matches!(place.step, Step::Seek | Step::Adopt(_));

@@ -60,20 +60,25 @@ impl Machine {
 
     /// What a holder says as it goes; `None` where it may say nothing.
     fn note_of(&self, place: &Place) -> Option<ZkWrite> {
+        let sequence = place.node.as_ref()?.sequence;
+        let note = Note { released: true, sequence, abandoned: self.word_of(place)? };
+        Some(ZkWrite::Set { path: place.parent.clone(), data: note.encode() })
+    }
+
+    /// What the next holder is told of it; `None` where nothing may be said.
+    pub(super) fn word_of(&self, place: &Place) -> Option<Abandoned> {
         let node = place.node.as_ref()?;
         if self.denied.contains(&place.parent) {
             return None;
         }
-        let abandoned = match place.ask.as_ref().map(|ask| &ask.what) {
+        Some(match place.ask.as_ref().map(|ask| &ask.what) {
             Some(What::Release { lost: true, .. }) => Abandoned::Yes,
             Some(What::Release { .. }) if place.undone => Abandoned::Yes,
             // Of an earlier node of the hold its holder was told, and not of this one.
             Some(What::Release { told: true, used, .. }) if *used >= node.token => Abandoned::No,
             // The grant reached nobody: the next one is told what this one would have been.
             _ => place.verdict,
-        };
-        let note = Note { released: true, sequence: node.sequence, abandoned };
-        Some(ZkWrite::Set { path: place.parent.clone(), data: note.encode() })
+        })
     }
 
     pub(super) fn left(&mut self, hold: HoldId, then: Then) {
@@ -102,6 +107,9 @@ impl Machine {
     /// The node is gone: by this very call, or before.
     fn gone(&mut self, hold: HoldId, by_us: bool) {
         let Some(place) = self.forget(hold) else { return };
+        if by_us {
+            self.note_last(&place);
+        }
         let Some(Ask { request, what, .. }) = place.ask else { return };
         match what {
             What::Release { told, .. } => {

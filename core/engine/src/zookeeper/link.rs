@@ -32,7 +32,12 @@ impl Machine {
         }
         self.connected = true;
         self.keep_strays();
-        self.pace();
+        // What the last connection left behind is done before what is asked for after this.
+        if planted!(ZkListWithoutSync) {
+            self.set_pace();
+        } else {
+            self.pace();
+        }
         self.clear_litter();
         let holds: Vec<_> = self.places.keys().copied().collect();
         for hold in holds {
@@ -68,6 +73,7 @@ impl Machine {
         self.up = false;
         self.calls.clear();
         self.watched.clear();
+        self.lasts.clear();
         self.litter.clear();
         self.strays.clear();
         self.denied.clear();
@@ -110,18 +116,22 @@ impl Machine {
         }
     }
 
+    /// Sets when the next round trip through the leader leaves.
+    fn set_pace(&mut self) {
+        let Some(session) = &mut self.session else { return };
+        self.timers.remove(&(session.due, Due::Pace));
+        session.due = self.now + session.pace();
+        self.timers.insert((session.due, Due::Pace));
+    }
+
     /// The next round trip through the leader leaves, unless one is still under way.
     pub(super) fn pace(&mut self) {
-        let (now, connected) = (self.now, self.connected);
-        let Some(session) = &mut self.session else { return };
-        let pace = session.pace();
-        let due = session.due;
-        if !connected {
+        if !self.connected {
             return;
         }
-        self.timers.remove(&(due, Due::Pace));
-        session.due = now + pace;
-        self.timers.insert((session.due, Due::Pace));
+        self.set_pace();
+        let now = self.now;
+        let Some(session) = &mut self.session else { return };
         if session.asking {
             return;
         }

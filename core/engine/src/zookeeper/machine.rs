@@ -12,6 +12,7 @@ use crate::request::{Op, Request, RequestId};
 use crate::time::Time;
 use crate::zookeeper::beat::Job;
 use crate::zookeeper::name::path_of;
+use crate::zookeeper::next::Last;
 use crate::zookeeper::options::Options;
 use crate::zookeeper::place::{Part, Place, Step};
 use crate::zookeeper::query::{Query, Question};
@@ -80,6 +81,8 @@ pub struct Machine {
     /// Who wants to hear of a node.
     pub(crate) watched: BTreeMap<String, BTreeSet<HoldId>>,
     pub(crate) strays: BTreeMap<HoldId, Stray>,
+    /// How locks were last released here.
+    pub(crate) lasts: BTreeMap<String, Last>,
     /// Nodes that are to be gone.
     pub(crate) litter: BTreeSet<String>,
     /// Locks whose node may not be written to.
@@ -113,6 +116,7 @@ impl Machine {
             places: BTreeMap::new(),
             watched: BTreeMap::new(),
             strays: BTreeMap::new(),
+            lasts: BTreeMap::new(),
             litter: BTreeSet::new(),
             denied: BTreeSet::new(),
             jobs: BTreeMap::new(),

@@ -10,6 +10,7 @@ mod leave;
 mod link;
 mod machine;
 mod name;
+mod next;
 mod note;
 mod options;
 mod owner;

@@ -133,10 +133,15 @@ impl Participant {
         Some(Participant { name: name.to_owned(), hold, sequence })
     }
 
-    /// Curator's lock would sort it wrongly soon, or does already.
+    /// See [`is_worn`].
     pub fn is_worn(&self) -> bool {
-        !(0..WORN).contains(&self.sequence)
+        is_worn(self.sequence)
     }
+}
+
+/// Curator's lock would sort this number wrongly soon, or does already.
+pub(crate) fn is_worn(sequence: i32) -> bool {
+    !(0..WORN).contains(&sequence)
 }
 
 /// The order of two sequence numbers that lie less than 2^31 apart: the wrap keeps it.

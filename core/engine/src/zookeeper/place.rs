@@ -5,7 +5,11 @@ use crate::name::Name;
 use crate::reply::Abandoned;
 use crate::request::{Release, RequestId};
 use crate::time::Time;
+use crate::zookeeper::next::Last;
 use crate::zookeeper::wire::{ZkError, ZkReply};
+
+/// How often the path above is made anew before something stands below it.
+const FOUND: u8 = 4;
 
 /// The node of a hold.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -135,8 +139,10 @@ pub(crate) struct Place {
     pub others: u32,
     /// Something happened while a batch was under way: look again.
     pub again: bool,
-    /// How often the parent was made for this acquire.
+    /// How often the path above was made since something stood below it.
     pub founded: u8,
+    /// The node is made without a list: it may be the next after this.
+    pub last: Option<Last>,
 
     /// Which batch is under way; results of earlier ones do not count.
     pub serial: u32,
@@ -164,6 +170,7 @@ impl Place {
             others: 0,
             again: false,
             founded: 0,
+            last: None,
             serial: 0,
             pending: 0,
             heard: Vec::new(),
@@ -184,5 +191,20 @@ impl Place {
     pub fn take(&mut self, part: &Part) -> Option<Result<ZkReply, ZkError>> {
         let at = self.heard.iter().position(|(other, _)| other == part)?;
         Some(self.heard.swap_remove(at).1)
+    }
+
+    /// What became of the node that was to be made. One that had a place to be made in shows that
+    /// the path above it is there: if it goes once more, it is made once more.
+    pub fn created(&mut self) -> Option<Result<ZkReply, ZkError>> {
+        let result = self.take(&Part::Create);
+        if !matches!(result, Some(Err(ZkError::NoNode))) && !planted!(ZkFoundOnce) {
+            self.founded = 0;
+        }
+        result
+    }
+
+    /// Whether the path above may be made: it may be taken away again as often.
+    pub fn may_found(&self) -> bool {
+        self.founded < if planted!(ZkFoundOnce) { 1 } else { FOUND }
     }
 }

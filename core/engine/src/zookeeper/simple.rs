@@ -9,9 +9,6 @@ use crate::zookeeper::note::Badge;
 use crate::zookeeper::place::{Node, Part, Place, Step, Then};
 use crate::zookeeper::wire::{Change, NodeKind, ZkError, ZkOp, ZkReply};
 
-/// How often the path above is made for one acquire.
-const FOUND: u8 = 4;
-
 /// What the node says: whose it is, since its name does not.
 pub(crate) fn owner(data: &[u8]) -> Option<(HoldId, &[u8])> {
     let at = data.iter().position(|byte| *byte == b' ')?;
@@ -45,10 +42,10 @@ impl Machine {
 
     pub(super) fn simple_made(&mut self, hold: HoldId) {
         let Some(place) = self.places.get_mut(&hold) else { return };
-        match place.take(&Part::Create) {
+        match place.created() {
             Some(Ok(ZkReply::Created { path, stat })) => self.simple_own(hold, path, stat.czxid),
             Some(Err(ZkError::NodeExists)) => self.simple_look(hold),
-            Some(Err(ZkError::NoNode)) if place.founded < FOUND => {
+            Some(Err(ZkError::NoNode)) if place.may_found() => {
                 place.founded += 1;
                 let path = place.parent.clone();
                 let ends = path.match_indices('/').map(|(at, _)| at).skip(1);

@@ -148,7 +148,7 @@ impl ZkBias {
                 (plan.owners, plan.explicit, plan.locks) = (1, 600, 1);
                 plan.actors = plan.actors.max(3);
                 plan.habits.hold = dice.pick(&[2, 30]) * MS;
-                plan.habits.extend = 200;
+                plan.habits.extend = dice.pick(&[200, 600]);
                 plan.habits.lease = dice.pick(&[0, 300]);
                 plan.hazards.lose_request = dice.pick(&[0, 40, 200]);
                 plan.hazards.lose_reply = dice.pick(&[0, 40, 200]);

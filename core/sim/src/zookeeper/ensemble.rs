@@ -255,7 +255,11 @@ impl Ensemble {
                     env.mail.push((conn, Said::Closed));
                     return;
                 }
-                server.conns.insert(conn, Conn::default());
+                // A session has one connection to a server: what arrives on an older one is lost.
+                if session != 0 {
+                    server.close_session(session, &mut env.mail);
+                }
+                server.conns.insert(conn, Conn::of(session));
                 let origin = Origin { server: me, conn, xid: 0 };
                 let tick = self.config.tick;
                 let timeout = timeout.clamp(2 * tick, 20 * tick);

@@ -3,9 +3,10 @@
 use fencelock_engine::ClientId;
 use fencelock_engine::Time;
 use fencelock_engine::request::Request;
-use fencelock_engine::zookeeper::{Input, Machine, Options, Output, Recipe, ZkOp};
+use fencelock_engine::zookeeper::{Call, Input, Machine, NodeKind, Options, Output, Recipe, ZkOp};
 
 use crate::clock::{MS, US};
+use crate::cover::Cover;
 use crate::event::Event;
 use crate::store::client_number;
 use crate::world::World;
@@ -147,6 +148,12 @@ impl World {
         while let Some(output) = seat.machine.poll_output() {
             match output {
                 Output::Calls(calls) => {
+                    let sequential = NodeKind::EphemeralSequential;
+                    if let [Call { op: ZkOp::Create { kind, .. }, .. }] = &calls[..]
+                        && *kind == sequential
+                    {
+                        self.cover.add(Cover::ZkUnlisted);
+                    }
                     for call in calls {
                         self.trace.line(now, || format!("m{slot} calls {call:?}"));
                         if let ZkOp::Delete { path } = &call.op {

@@ -97,7 +97,7 @@ struct Pending {
 }
 
 /// A client's connection, at its server.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Conn {
     /// The session; 0 until it is open.
     pub session: SessionId,
@@ -105,7 +105,7 @@ pub struct Conn {
 }
 
 impl Conn {
-    /// The connection of a session that goes on.
+    /// The connection of a session; 0 where one is to be opened.
     pub fn of(session: SessionId) -> Conn {
         Conn { session, queue: VecDeque::new() }
     }
@@ -219,6 +219,15 @@ impl Server {
     pub fn drop_conn(&mut self, conn: ConnId) {
         if self.conns.remove(&conn).is_some() {
             self.watches.drop_conn(conn);
+        }
+    }
+
+    /// Closes what a session has open here.
+    pub fn close_session(&mut self, session: SessionId, mail: &mut Mail) {
+        let of_it = |(conn, it): (&ConnId, &Conn)| (it.session == session).then_some(*conn);
+        for conn in self.conns.iter().filter_map(of_it).collect::<Vec<_>>() {
+            self.drop_conn(conn);
+            mail.push((conn, Said::Closed));
         }
     }
 
@@ -367,13 +376,7 @@ impl Server {
                 if let Some(origin) = origin {
                     self.resolve(origin.conn, origin.xid, result, mail);
                 }
-                let over =
-                    |(conn, it): (&ConnId, &Conn)| (it.session == entry.session).then_some(*conn);
-                let over: Vec<ConnId> = self.conns.iter().filter_map(over).collect();
-                for conn in over {
-                    self.drop_conn(conn);
-                    mail.push((conn, Said::Closed));
-                }
+                self.close_session(entry.session, mail);
             }
             _ => {
                 if let Some(origin) = origin {

@@ -3,6 +3,7 @@
 mod acquire;
 mod leave;
 mod names;
+mod next;
 mod owner;
 mod query;
 mod session;

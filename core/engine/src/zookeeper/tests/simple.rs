@@ -1,5 +1,6 @@
 use super::*;
 use crate::reply::Standing;
+use crate::zookeeper::NodeKind;
 
 fn made(czxid: i64) -> Result {
     let stat = Stat { czxid, ephemeral_owner: SESSION, ..Stat::default() };
@@ -30,6 +31,26 @@ fn everybody_watches_the_one_node_and_tries_again_when_it_goes() {
     assert_eq!(talk.pushes(), [Push::Changed { lock: name(), hold: hold(1) }]);
     let beat = talk.beat(1);
     assert_eq!(talk.state(beat).token, 80 * 1024);
+}
+
+/// Counter-example 108: what is above is taken away whenever nobody stands below it.
+#[test]
+fn p14_a_waiter_makes_the_path_above_as_often_as_it_goes() {
+    let mut talk = Talk::with(Recipe::Simple);
+    talk.acquire(1, true);
+    talk.answer([Err(ZkError::NodeExists)]);
+    talk.answer([of(2, SESSION + 1)]);
+    for other in 0..9 {
+        talk.fired(LOCK.to_owned(), Change::Deleted);
+        talk.answer([Err(ZkError::NoNode)]);
+        let above = talk.ops().len() - 1;
+        assert!(matches!(talk.ops()[0], ZkOp::Create { kind: NodeKind::Container, .. }));
+        // Another was quicker.
+        let mut made = vec![created(9, 0, 1); above];
+        made.push(Err(ZkError::NodeExists));
+        talk.answer(made);
+        talk.answer([of(3 + other, SESSION + 2)]);
+    }
 }
 
 /// Counter-example 1: the node has the same name whoever made it.

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::zookeeper::ensemble::{Ensemble, Env, Event, Message};
 use crate::zookeeper::op::{Op, SessionId};
-use crate::zookeeper::server::{Conn, Entry, Origin, Role, Said, Server};
+use crate::zookeeper::server::{Entry, Origin, Role, Said, Server};
 use crate::zookeeper::tree::{Change, Effect};
 
 impl Ensemble {
@@ -84,12 +84,6 @@ impl Ensemble {
                     env.mail.push((origin.conn, Said::Closed));
                     return;
                 }
-                let stale = server.conns.iter().find(|(_, it)| it.session == session);
-                if let Some(stale) = stale.map(|(conn, _)| *conn) {
-                    server.drop_conn(stale);
-                    env.mail.push((stale, Said::Closed));
-                }
-                server.conns.insert(origin.conn, Conn::of(session));
                 server.touched.insert(session);
                 env.mail.push((origin.conn, Said::Connected { session, timeout }));
             }
