@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use fencelock::{Client, Lock, blocking};
 use fencelock_testkit::ZooKeeper;
-use tokio::runtime::Runtime;
 use zookeeper_client as zk;
 
 use crate::local::Flavor;
@@ -79,13 +78,38 @@ impl Floor {
         Ok(())
     }
 
-    fn side(world: &World, runtime: Runtime) -> Result<Side> {
+    /// What ours asks for: the node goes together with a note for whoever comes next.
+    async fn noted_pairs(&self, count: u64) -> Result<()> {
+        let options = zk::CreateMode::EphemeralSequential.with_acls(zk::Acls::anyone_all());
+        let parent = self.path.trim_end_matches("/n-");
+        for _ in 0..count {
+            let (_, sequence) = self.client.create(&self.path, &[b'b'; 40], &options).await?;
+            let mut writer = self.client.new_multi_writer();
+            let note = format!("fencelock 1 released {sequence} 0");
+            writer.add_set_data(parent, note.as_bytes(), None)?;
+            writer.add_delete(&format!("{}{sequence}", self.path), None)?;
+            writer.commit().await?;
+        }
+        Ok(())
+    }
+
+    /// Both floors of a pair.
+    fn sides(world: &World) -> Result<[Side; 2]> {
+        let runtime = Flavor::Current.runtime()?;
         let floor = runtime.block_on(Floor::connect(world, "/floor/pair"))?;
-        Ok(Side::new("one create and one delete", move |count| {
+        let bare = Side::new("one create and one delete", move |count| {
             let start = Instant::now();
             runtime.block_on(floor.pairs(count))?;
             Ok(start.elapsed())
-        }))
+        });
+        let runtime = Flavor::Current.runtime()?;
+        let floor = runtime.block_on(Floor::connect(world, "/floor/noted"))?;
+        let noted = Side::new("the same, with the note that ours leaves", move |count| {
+            let start = Instant::now();
+            runtime.block_on(floor.noted_pairs(count))?;
+            Ok(start.elapsed())
+        });
+        Ok([bare, noted])
     }
 }
 
@@ -112,9 +136,9 @@ fn pair_async(world: &World) -> Result<Case> {
         runtime.block_on(pairs(lock.clone(), count))?;
         Ok(start.elapsed())
     });
-    let floor = Floor::side(world, Flavor::Current.runtime()?)?;
+    let [bare, noted] = Floor::sides(world)?;
     let rival = |it: Rival| it.measured("pairs", &world.connect, "pair");
-    beside(Aim::Ratio(1.3), vec![ours, floor], rival)
+    beside(Aim::Ratio(1.3), vec![ours, bare, noted], rival)
 }
 
 fn pair_blocking(world: &World) -> Result<Case> {
@@ -126,9 +150,9 @@ fn pair_blocking(world: &World) -> Result<Case> {
         }
         Ok(start.elapsed())
     });
-    let floor = Floor::side(world, Flavor::Current.runtime()?)?;
+    let [bare, noted] = Floor::sides(world)?;
     let rival = |it: Rival| it.measured("pairs", &world.connect, "pair");
-    beside(Aim::Ratio(1.3), vec![ours, floor], rival)
+    beside(Aim::Ratio(1.3), vec![ours, bare, noted], rival)
 }
 
 fn paths(world: &World) -> Result<Case> {

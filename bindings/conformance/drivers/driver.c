@@ -98,21 +98,23 @@ static void ended(const fencelock_completion *completion, void *data) {
     uint64_t token = 0;
     bool reentry = false;
     char more[400], trusted[96];
-    pthread_mutex_lock(&using);
-    thing->hold = completion->hold;
-    pthread_mutex_unlock(&using);
     if (completion->status) {
         failed("failed", thing->tag, completion->status, completion->error);
         return;
     }
-    fencelock_hold_name(thing->hold, &name);
-    fencelock_hold_token(thing->hold, &token);
-    fencelock_hold_is_reentry(thing->hold, &reentry);
-    fencelock_hold_previous_abandoned(thing->hold, &previous);
+    fencelock_hold *hold = completion->hold;
+    fencelock_hold_name(hold, &name);
+    fencelock_hold_token(hold, &token);
+    fencelock_hold_is_reentry(hold, &reentry);
+    fencelock_hold_previous_abandoned(hold, &previous);
     snprintf(more, sizeof more, "lock=%s token=%" PRIu64 " abandoned=%s reentry=%s %s", name.data, token,
-             abandoned[previous], reentry ? "true" : "false", trust(thing->hold, trusted));
+             abandoned[previous], reentry ? "true" : "false", trust(hold, trusted));
+    // A release may be asked for as soon as this is said, and frees the hold.
+    pthread_mutex_lock(&using);
     say("granted", thing->tag, more);
-    fencelock_hold_on_lost(thing->hold, lost, thing, NULL, NULL);
+    fencelock_hold_on_lost(hold, lost, thing, NULL, NULL);
+    thing->hold = hold;
+    pthread_mutex_unlock(&using);
 }
 
 static void released(const fencelock_completion *completion, void *data) {

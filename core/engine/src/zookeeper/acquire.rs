@@ -230,6 +230,7 @@ impl Machine {
             Some(view) if view.first == queue[0].sequence => view.first_is_ours,
             _ => None,
         };
+        place.waited = true;
         place.view = Some(View {
             first: queue[0].sequence,
             first_is_ours,

@@ -139,6 +139,8 @@ pub(crate) struct Place {
     pub others: u32,
     /// Something happened while a batch was under way: look again.
     pub again: bool,
+    /// Somebody came before it in the queue.
+    pub waited: bool,
     /// How often the path above was made since something stood below it.
     pub founded: u8,
     /// The node is made without a list: it may be the next after this.
@@ -169,6 +171,7 @@ impl Place {
             verdict: Abandoned::Unknown,
             others: 0,
             again: false,
+            waited: false,
             founded: 0,
             last: None,
             serial: 0,

@@ -38,6 +38,24 @@ fn p01_another_number_is_looked_for_in_the_list() {
     assert_eq!(talk.state(request).standing, Standing::Queued);
 }
 
+#[test]
+fn p09_who_had_to_wait_lists_as_it_queues_again() {
+    let mut talk = Talk::new();
+    talk.acquire(1, true);
+    talk.answer([created(1, 5, 100), children(&[&node(9, 4), &node(1, 5)]), data("")]);
+    talk.answer([data("")]);
+    talk.events();
+    talk.fired(path(&node(9, 4)), Change::Deleted);
+    talk.answer([children(&[&node(1, 5)]), data("")]);
+    talk.release(1, true, false);
+    talk.answer([done()]);
+    talk.events();
+    talk.acquire(2, true);
+    let [ZkOp::Create { .. }, ZkOp::Children { .. }, ZkOp::GetData { .. }] = talk.ops()[..] else {
+        panic!("{:?}", talk.ops())
+    };
+}
+
 /// Counter-example 107: the container was removed, and somebody is in the new one.
 #[test]
 fn p01_the_next_number_of_a_container_made_anew_is_looked_for_in_the_list() {
