@@ -263,6 +263,9 @@ impl Client {
         if let Some(wait) = self.shared().start_close() {
             wait.await;
         }
+        if let Some(farewell) = self.shared().farewell() {
+            farewell.await;
+        }
     }
 
     /// Closes the client when nothing is held and nobody waits any more, or when `limit` has

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use fencelock_engine::request::Request;
-use fencelock_engine::transport::{Capabilities, Sink, Transport, Watcher};
+use fencelock_engine::transport::{Capabilities, Farewell, Sink, Transport, Watcher};
 use fencelock_engine::{
     CallKey, ClientId, Effect, Engine, Error, ErrorKind, Event, Note, Options, Outcome, Time,
 };
@@ -269,6 +269,14 @@ impl Shared {
             }
             self.alarm.ring();
         }
+    }
+
+    /// What a closed client's transport has still to say; nothing in a forked child.
+    pub(crate) fn farewell(&self) -> Option<Farewell> {
+        if self.is_forked() {
+            return None;
+        }
+        self.transport.get()?.farewell()
     }
 
     /// Ends a pending acquire whose caller has gone.

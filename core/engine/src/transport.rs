@@ -1,5 +1,7 @@
 //! What a store's crate offers to whoever drives the engine.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::error::Error;
@@ -27,6 +29,9 @@ pub trait Watcher: Send + Sync + 'static {
     fn watch(&self, socket: i32);
 }
 
+/// The end of a transport that is closed.
+pub type Farewell = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// A connection to a store, made anew by itself when it breaks.
 ///
 /// It never repeats a request: only the engine does. Every request that was enqueued gets exactly
@@ -52,6 +57,12 @@ pub trait Transport: Send + Sync + 'static {
 
     /// Closes for good. Nothing is delivered afterwards.
     fn close(&self);
+
+    /// What is left to tell the server after [`close`](Transport::close): whoever closes lets it end,
+    /// which takes a moment at the most. `None` where there is nothing to tell.
+    fn farewell(&self) -> Option<Farewell> {
+        None
+    }
 
     /// Shows the sockets, of this connection and of those to come, to a watcher. False when what has
     /// come cannot be known from them, or when they are watched already.

@@ -15,6 +15,9 @@ use crate::shared::Shared;
 /// How often to look whether an operator has mended what only an operator can.
 const MISCONFIGURED_PAUSE: Duration = Duration::from_secs(1);
 
+/// How long a server gets to end a session.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 pub(crate) async fn run(options: Options, shared: Arc<Shared>) {
     let mut backoff = Backoff::new(options.backoff_min, options.backoff_max);
     let servers = options.connect_string();
@@ -31,7 +34,11 @@ pub(crate) async fn run(options: Options, shared: Arc<Shared>) {
                 let wall = clock::wall();
                 shared.handle(Input::Connected { session, timeout, since, wall });
                 let end = pump::run(&shared, &client).await;
+                let states = client.state_watcher();
                 drop(client);
+                if matches!(end, End::Closed) {
+                    return leave(states).await;
+                }
                 match end {
                     End::Expired => {
                         tracing::warn!(%servers, "the session expired");
@@ -53,6 +60,22 @@ pub(crate) async fn run(options: Options, shared: Arc<Shared>) {
                 tokio::time::sleep(backoff.next()).await;
             }
         }
+    }
+}
+
+/// The crate ends a session that nobody uses any more: until the server has heard of it, whatever
+/// was left in it would keep others waiting.
+async fn leave(mut states: zk::StateWatcher) {
+    let ended = async {
+        loop {
+            match states.changed().await {
+                zk::SessionState::SyncConnected => {}
+                _ => return,
+            }
+        }
+    };
+    if tokio::time::timeout(FAREWELL, ended).await.is_err() {
+        tracing::warn!("the server does not answer to the end of the session: it will time out");
     }
 }
 

@@ -123,15 +123,17 @@ impl Shared {
         }
     }
 
-    pub(crate) fn close(&self) {
+    /// Gives whether a session is to be ended: not when there is none, or the second time.
+    pub(crate) fn close(&self) -> bool {
         let mut state = self.state();
         state.closed = true;
-        state.client = None;
+        let session = state.client.take().is_some();
         state.flights.clear();
         state.watches.clear();
         state.events.clear();
         drop(state);
         self.waker.wake();
+        session
     }
 
     /// Does what the machine wants done; true when the pump is needed.

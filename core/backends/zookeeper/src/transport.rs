@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use fencelock_engine::request::Request;
-use fencelock_engine::transport::{Capabilities, Sink, Transport};
+use fencelock_engine::transport::{Capabilities, Farewell, Sink, Transport};
 use fencelock_engine::zookeeper::Machine;
 use fencelock_engine::{ClientId, Error};
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::fork::check_process;
@@ -32,6 +33,8 @@ pub const CAPABILITIES: Capabilities = Capabilities {
 pub struct ZooKeeperTransport {
     shared: Arc<Shared>,
     task: AbortHandle,
+    /// Closed when the task has ended.
+    ended: watch::Receiver<()>,
 }
 
 /// Starts connecting, on `runtime`, and returns at once: what becomes of it comes to `sink`.
@@ -49,8 +52,13 @@ pub fn open(
     check_process()?;
     let machine = Machine::new(options.machine(), client)?;
     let shared = Arc::new(Shared::new(machine, options.acl, sink));
-    let task = runtime.spawn(session::run(options, Arc::clone(&shared))).abort_handle();
-    Ok(Arc::new(ZooKeeperTransport { shared, task }))
+    let (running, ended) = watch::channel(());
+    let run = session::run(options, Arc::clone(&shared));
+    let task = runtime.spawn(async move {
+        let _running = running;
+        run.await;
+    });
+    Ok(Arc::new(ZooKeeperTransport { shared, task: task.abort_handle(), ended }))
 }
 
 impl Transport for ZooKeeperTransport {
@@ -68,14 +76,23 @@ impl Transport for ZooKeeperTransport {
     fn reconnect(&self) {}
 
     fn close(&self) {
-        self.shared.close();
-        self.task.abort();
+        if !self.shared.close() {
+            self.task.abort();
+        }
+    }
+
+    fn farewell(&self) -> Option<Farewell> {
+        let mut ended = self.ended.clone();
+        Some(Box::pin(async move { while ended.changed().await.is_ok() {} }))
     }
 }
 
 impl Drop for ZooKeeperTransport {
     fn drop(&mut self) {
-        self.close();
+        // One that was closed may be ending its session.
+        if !self.shared.is_closed() {
+            self.close();
+        }
     }
 }
 

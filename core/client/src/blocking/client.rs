@@ -121,6 +121,7 @@ impl Client {
         if let Some(wait) = self.inner.shared().start_close() {
             self.driver.wait(wait);
         }
+        self.driver.part();
     }
 
     /// Closes the client when nothing is held and nobody waits any more, or when `limit` has

@@ -165,6 +165,16 @@ impl Driver {
         }
     }
 
+    /// Lets a closed client's connection end as it should.
+    pub(crate) fn part(&self) {
+        if let Some(room) = &self.room
+            && Handle::try_current().is_err()
+            && let Some(farewell) = room.shared.farewell()
+        {
+            room.block_on(farewell);
+        }
+    }
+
     /// The standby thread's work, until the client is closed.
     fn stand_by(&self) {
         let Some(room) = &self.room else { return };
@@ -193,6 +203,8 @@ impl Driver {
                 Watch::Sleep => thread::park(),
             }
         }
+        // Whoever closed it may not have waited.
+        self.part();
     }
 }
 
