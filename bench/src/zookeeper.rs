@@ -69,47 +69,44 @@ impl Floor {
         Ok(Floor { client: client.clone(), path: format!("{path}/n-") })
     }
 
-    async fn pairs(&self, count: u64) -> Result<()> {
-        let options = zk::CreateMode::EphemeralSequential.with_acls(zk::Acls::anyone_all());
-        for _ in 0..count {
-            let (_, sequence) = self.client.create(&self.path, b"", &options).await?;
-            self.client.delete(&format!("{}{sequence}", self.path), None).await?;
-        }
-        Ok(())
-    }
-
-    /// What ours asks for: the node goes together with a note for whoever comes next.
-    async fn noted_pairs(&self, count: u64) -> Result<()> {
+    /// `noted`: the node goes together with a note for whoever comes next, which is what ours asks for.
+    async fn pairs(&self, count: u64, noted: bool) -> Result<()> {
         let options = zk::CreateMode::EphemeralSequential.with_acls(zk::Acls::anyone_all());
         let parent = self.path.trim_end_matches("/n-");
+        let data: &[u8] = if noted { &[b'b'; 40] } else { b"" };
         for _ in 0..count {
-            let (_, sequence) = self.client.create(&self.path, &[b'b'; 40], &options).await?;
+            let (_, sequence) = self.client.create(&self.path, data, &options).await?;
+            let node = format!("{}{sequence}", self.path);
+            if !noted {
+                self.client.delete(&node, None).await?;
+                continue;
+            }
             let mut writer = self.client.new_multi_writer();
             let note = format!("fencelock 1 released {sequence} 0");
             writer.add_set_data(parent, note.as_bytes(), None)?;
-            writer.add_delete(&format!("{}{sequence}", self.path), None)?;
+            writer.add_delete(&node, None)?;
             writer.commit().await?;
         }
         Ok(())
     }
 
+    fn side(world: &World, name: &'static str, path: &str, noted: bool) -> Result<Side> {
+        let runtime = Flavor::Current.runtime()?;
+        let floor = runtime.block_on(Floor::connect(world, path))?;
+        Ok(Side::new(name, move |count| {
+            let start = Instant::now();
+            runtime.block_on(floor.pairs(count, noted))?;
+            Ok(start.elapsed())
+        }))
+    }
+
     /// Both floors of a pair.
     fn sides(world: &World) -> Result<[Side; 2]> {
-        let runtime = Flavor::Current.runtime()?;
-        let floor = runtime.block_on(Floor::connect(world, "/floor/pair"))?;
-        let bare = Side::new("one create and one delete", move |count| {
-            let start = Instant::now();
-            runtime.block_on(floor.pairs(count))?;
-            Ok(start.elapsed())
-        });
-        let runtime = Flavor::Current.runtime()?;
-        let floor = runtime.block_on(Floor::connect(world, "/floor/noted"))?;
-        let noted = Side::new("the same, with the note that ours leaves", move |count| {
-            let start = Instant::now();
-            runtime.block_on(floor.noted_pairs(count))?;
-            Ok(start.elapsed())
-        });
-        Ok([bare, noted])
+        let noted = "the same, with the note that ours leaves";
+        Ok([
+            Floor::side(world, "one create and one delete", "/floor/pair", false)?,
+            Floor::side(world, noted, "/floor/noted", true)?,
+        ])
     }
 }
 
@@ -176,7 +173,7 @@ fn paths(world: &World) -> Result<Case> {
     let floor = Side::new("one create and one delete", move |count| {
         runtime.block_on(spread(count, PATHS, |at, each| {
             let floor = floors[at].clone();
-            async move { floor.pairs(each).await }
+            async move { floor.pairs(each, false).await }
         }))
     });
     let rival = |it: Rival| it.measured("paths64", &world.connect, "paths");

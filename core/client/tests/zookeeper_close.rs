@@ -9,6 +9,16 @@ use fencelock_testkit::{ZooKeeper, eventually, skip_servers};
 /// Longer than `eventually` waits.
 const LEASE: &str = "?lease=60s";
 
+/// A server and its URL, where there may be one.
+fn start() -> Option<(ZooKeeper, String)> {
+    if skip_servers() {
+        return None;
+    }
+    let server = ZooKeeper::start().unwrap();
+    let url = format!("{}{LEASE}", server.url());
+    Some((server, url))
+}
+
 fn sessions(server: &ZooKeeper) -> f64 {
     server.counters(0).unwrap()["zk_global_sessions"]
 }
@@ -24,11 +34,7 @@ fn blocking_use(url: &str, round: usize) -> blocking::Client {
 
 #[test]
 fn a_client_that_was_closed_has_no_session_any_more() {
-    if skip_servers() {
-        return;
-    }
-    let server = ZooKeeper::start().unwrap();
-    let url = format!("{}{LEASE}", server.url());
+    let Some((server, url)) = start() else { return };
     for round in 0..10 {
         blocking_use(&url, round).close();
         assert!(sessions(&server) < 0.5, "round {round}");
@@ -47,11 +53,7 @@ fn a_client_that_was_closed_has_no_session_any_more() {
 
 #[test]
 fn a_client_that_was_only_dropped_has_no_session_soon() {
-    if skip_servers() {
-        return;
-    }
-    let server = ZooKeeper::start().unwrap();
-    let url = format!("{}{LEASE}", server.url());
+    let Some((server, url)) = start() else { return };
     for round in 0..10 {
         drop(blocking_use(&url, round));
     }

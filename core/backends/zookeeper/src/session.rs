@@ -36,10 +36,8 @@ pub(crate) async fn run(options: Options, shared: Arc<Shared>) {
                 let end = pump::run(&shared, &client).await;
                 let states = client.state_watcher();
                 drop(client);
-                if matches!(end, End::Closed) {
-                    return leave(states).await;
-                }
                 match end {
+                    End::Closed if shared.is_closed() => leave(states).await,
                     End::Expired => {
                         tracing::warn!(%servers, "the session expired");
                         shared.handle(Input::Expired);
