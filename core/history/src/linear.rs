@@ -5,13 +5,14 @@
 //! `w7.`.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use stateright::semantics::{ConsistencyTester, LinearizabilityTester, SequentialSpec};
+use order::{Answer, Call, Operation};
 
 use crate::record::{NEMESIS, Record};
 
-/// More operations without an answer than this may explain anything, and take long to look through.
+mod order;
+
+/// More operations without an answer than this may explain anything.
 const VAGUE: usize = 3;
 
 /// What the windows of a history show.
@@ -72,108 +73,70 @@ fn forgot(records: &[Record], (from, to): (u64, u64)) -> bool {
     done || begun.is_some_and(|begun| begun <= to)
 }
 
-/// A lock that is tried, and never expires.
-#[derive(Clone, Debug, Default)]
-struct TryLock(Option<usize>);
-
-#[derive(Clone, Debug)]
-enum Operation {
-    Try(usize),
-    Release(usize),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
-    Granted,
-    Contended,
-    Released,
-}
-
-impl SequentialSpec for TryLock {
-    type Op = Operation;
-    type Ret = Answer;
-
-    fn invoke(&mut self, operation: &Operation) -> Answer {
-        match operation {
-            Operation::Try(who) if self.0.is_none() => {
-                self.0 = Some(*who);
-                Answer::Granted
-            }
-            Operation::Try(_) => Answer::Contended,
-            Operation::Release(who) => {
-                if self.0 == Some(*who) {
-                    self.0 = None;
-                }
-                Answer::Released
-            }
-        }
-    }
-}
-
-/// The operations of a window, in the order of their beginnings and ends.
+/// The operations of a window, in the order of their beginnings.
+#[derive(Default)]
 struct Operations {
-    tester: LinearizabilityTester<usize, TryLock>,
+    calls: Vec<Call>,
+    /// How many operations were answered.
     count: usize,
     unanswered: usize,
 }
 
 impl Operations {
     fn read(records: &[&Record]) -> Operations {
-        // Each actor does one thing after the other, until one is not answered: then what it does
-        // next is another thread's.
-        let mut threads: BTreeMap<Arc<str>, usize> = BTreeMap::new();
-        let mut next = 0;
+        let mut read = Operations::default();
+        // Each actor does one thing after the other: what it has begun, as a place in `calls`.
+        let mut running: BTreeMap<&str, usize> = BTreeMap::new();
         let mut holds: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut tester = LinearizabilityTester::new(TryLock::default());
-        let (mut count, mut unanswered) = (0, 0);
-        let mut fresh = || {
-            next += 1;
-            next
-        };
-        let mut pending: BTreeMap<usize, ()> = BTreeMap::new();
-        for record in records {
-            let thread = *threads.entry(record.who.clone()).or_insert_with(&mut fresh);
+        for (at, record) in records.iter().enumerate() {
             let number = holds.len();
             let hold = *holds.entry(&record.tag).or_insert(number);
-            let mut returned = |answer| {
-                count += 1;
-                pending.remove(&thread);
-                tester.on_return(thread, answer).map(drop)
-            };
-            let read = match record.event.as_str() {
+            let who = &*record.who;
+            match record.event.as_str() {
                 "asked" => {
-                    pending.insert(thread, ());
-                    tester.on_invoke(thread, Operation::Try(hold)).map(drop)
+                    running.insert(who, read.begins(at, Operation::Try(hold)));
                 }
                 "release-asked" => {
-                    pending.insert(thread, ());
-                    tester.on_invoke(thread, Operation::Release(hold)).map(drop)
+                    running.insert(who, read.begins(at, Operation::Release(hold)));
                 }
-                "granted" => returned(Answer::Granted),
-                "released" => returned(Answer::Released),
-                "failed" if record.get("kind") == Some("contended") => returned(Answer::Contended),
+                "granted" => read.ends(at, running.remove(who), Answer::Granted),
+                "released" => read.ends(at, running.remove(who), Answer::Released),
+                "failed" if record.get("kind") == Some("contended") => {
+                    read.ends(at, running.remove(who), Answer::Contended);
+                }
                 "failed" => {
                     // It may have been granted, and is then taken back, both at some time.
-                    unanswered += 1;
-                    threads.insert(record.who.clone(), fresh());
-                    tester.on_invoke(fresh(), Operation::Release(hold)).map(drop)
+                    running.remove(who);
+                    read.unanswered += 1;
+                    read.begins(at, Operation::Release(hold));
                 }
                 "unreleased" => {
-                    unanswered += 1;
-                    threads.insert(record.who.clone(), fresh());
-                    Ok(())
+                    running.remove(who);
+                    read.unanswered += 1;
                 }
-                _ => Ok(()),
-            };
-            if let Err(wrong) = read {
-                debug_assert!(false, "{wrong}");
+                _ => {}
             }
         }
-        Operations { tester, count, unanswered: unanswered + pending.len() }
+        read.unanswered += running.len();
+        read
+    }
+
+    fn begins(&mut self, from: usize, operation: Operation) -> usize {
+        self.calls.push(Call { operation, from, answer: None });
+        self.calls.len() - 1
+    }
+
+    fn ends(&mut self, at: usize, call: Option<usize>, answer: Answer) {
+        let Some(call) = call else {
+            debug_assert!(false, "an answer to nothing, at {at}");
+            return;
+        };
+        self.calls[call].answer = Some((at, answer));
+        self.count += 1;
     }
 
     fn is_linearizable(&self) -> bool {
-        self.tester.is_consistent()
+        order::exists(&self.calls)
     }
 }
 

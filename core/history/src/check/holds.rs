@@ -73,11 +73,14 @@ impl Hold {
 pub(crate) struct Asked {
     pub who: Arc<str>,
     pub tag: String,
+    pub lock: String,
     pub at: u64,
     pub client: String,
     pub owner: Option<String>,
     pub caller: Option<String>,
     pub answered: bool,
+    /// When it ended without a grant.
+    pub left: Option<u64>,
 }
 
 /// A stretch of time.
@@ -128,11 +131,13 @@ impl Story {
                 story.asked.push(Asked {
                     who: record.who.clone(),
                     tag: record.tag.clone(),
+                    lock: record.get("lock").unwrap_or_default().to_owned(),
                     at: record.at,
                     client: record.get("client").unwrap_or_default().to_owned(),
                     owner: record.get("owner").map(str::to_owned),
                     caller: record.get("caller").map(str::to_owned),
                     answered: false,
+                    left: None,
                 });
             } else if record.is("closed") {
                 story.closed.push((record.who.clone(), record.tag.clone()));
@@ -144,7 +149,10 @@ impl Story {
                         let granted = Hold::granted(record, &story.asked[*asked]);
                         story.holds.push(granted);
                     }
-                    "failed" | "cancelled" => story.asked[*asked].answered = true,
+                    "failed" | "cancelled" => {
+                        story.asked[*asked].answered = true;
+                        story.asked[*asked].left = Some(record.at);
+                    }
                     _ => {
                         if let Some(hold) = hold {
                             story.holds[*hold].hears(record);
@@ -164,6 +172,15 @@ impl Story {
         story.holds.sort_by_key(|hold| hold.granted);
         story.tenures();
         story
+    }
+
+    /// Whether somebody who asked for a lock went away without it while it passed from one to the
+    /// other.
+    pub fn left_between(&self, earlier: &Hold, later: &Hold) -> bool {
+        self.asked.iter().filter(|it| it.lock == later.lock && it.at <= later.granted).any(
+            // It may have been granted as it left.
+            |it| it.left.is_some_and(|left| left >= earlier.granted),
+        )
     }
 
     /// Finds the grant of the store on which each hold rests, by its token.

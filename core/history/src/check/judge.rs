@@ -112,8 +112,10 @@ pub(crate) fn abandoned(story: &Story, holds: &[&Hold], broken: &mut Vec<String>
         let wrong = match earlier.end {
             End::Killed => said == "no",
             End::Lost | End::Unreleased(_) if lost => said == "no",
-            // What was granted in between and heard by nobody may have been lost.
-            End::Released => said != "no" && !story.faults,
+            // What was granted in between and heard by nobody may have been lost; and who went away
+            // from between the two leaves it open.
+            End::Released if said == "no" || story.faults => false,
+            End::Released => said == "yes" || !story.left_between(earlier, later),
             _ => false,
         };
         if wrong {

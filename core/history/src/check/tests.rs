@@ -66,6 +66,30 @@ fn an_overlap_is_found_and_excused_after_a_flush() {
 }
 
 #[test]
+fn who_left_from_between_two_holders_leaves_it_open_whether_one_was_lost() {
+    let turns = |left: &str, said: &str| {
+        format!(
+            "{FIRST}
+            b 30 asked u lock=l client=c
+            {left}
+            a 50 release-asked t until=100 valid=true
+            a 51 released t
+            b 60 granted u lock=l token=6 abandoned={said} until=150
+            b 80 release-asked u until=150 valid=true
+            b 90 released u"
+        )
+    };
+    let left = "d 25 asked v lock=l client=c\n d 40 cancelled v";
+    assert!(judged(&turns("", "No")).is_ok());
+    finds("abandoned", &turns("", "Unknown"));
+    assert!(judged(&turns(left, "Unknown")).is_ok());
+    finds("abandoned", &turns(left, "Yes"));
+    finds("abandoned", &turns(&left.replace("lock=l", "lock=m"), "Unknown"));
+    let before = left.replace("25", "15").replace("40", "19");
+    finds("abandoned", &turns(&before, "Unknown"));
+}
+
+#[test]
 fn a_hold_that_ran_out_is_over() {
     let text = format!(
         "{FIRST}

@@ -1,0 +1,96 @@
+//! The search for an order in which what a window's callers saw could have happened.
+//!
+//! The algorithm is Wing and Gong's ("Testing and verifying concurrent objects", 1993) with Lowe's
+//! memory of what was tried ("Testing for linearizability", 2017): from the states of lock and
+//! operations that were reached, each is looked at once. A refused try changes nothing, so it is put
+//! as early as it fits, and only what changes the lock is a choice.
+
+use std::collections::HashSet;
+
+/// What was asked of the lock, by the hold it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Try(usize),
+    Release(usize),
+}
+
+/// What came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Granted,
+    Contended,
+    Released,
+}
+
+/// One operation, from its call to its return, in places of the history.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call {
+    pub operation: Operation,
+    pub from: usize,
+    /// Its place and its answer; an operation that was never answered may have happened, or not.
+    pub answer: Option<(usize, Answer)>,
+}
+
+/// Which operations have happened, and which hold the lock has.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct State {
+    done: Vec<bool>,
+    holder: Option<usize>,
+}
+
+/// Whether there is an order that keeps every call before those that began after its return, and
+/// in which a lock that is free at first gives these answers.
+pub(super) fn exists(calls: &[Call]) -> bool {
+    let mut seen = HashSet::new();
+    let mut open = vec![State { done: vec![false; calls.len()], holder: None }];
+    while let Some(mut state) = open.pop() {
+        let ready = loop {
+            let ready = state.ready(calls);
+            let refused = |index: &usize| {
+                matches!(calls[*index].answer, Some((_, Answer::Contended)))
+                    && state.holder.is_some()
+            };
+            match ready.iter().copied().find(refused) {
+                Some(index) => state.done[index] = true,
+                None => break ready,
+            }
+        };
+        if calls.iter().zip(&state.done).all(|(call, done)| *done || call.answer.is_none()) {
+            return true;
+        }
+        if seen.insert(state.clone()) {
+            open.extend(ready.iter().filter_map(|&index| state.after(calls, index)));
+        }
+    }
+    false
+}
+
+impl State {
+    /// The operations that may happen next: those that began before any other has returned.
+    fn ready(&self, calls: &[Call]) -> Vec<usize> {
+        let left = || (0..calls.len()).filter(|&index| !self.done[index]);
+        let first = left().filter_map(|index| calls[index].answer.map(|it| it.0)).min();
+        left().filter(|&index| first.is_none_or(|first| calls[index].from < first)).collect()
+    }
+
+    /// What is so once an operation that changes the lock, or could, has happened.
+    fn after(&self, calls: &[Call], index: usize) -> Option<State> {
+        let answer = calls[index].answer.map(|it| it.1);
+        let holder = match calls[index].operation {
+            Operation::Try(hold) if self.holder.is_none() && answer != Some(Answer::Contended) => {
+                Some(hold)
+            }
+            Operation::Try(_) => return None,
+            Operation::Release(hold) if self.holder == Some(hold) => None,
+            // That nothing came of one that was never answered needs no step.
+            Operation::Release(_) if answer.is_none() => return None,
+            Operation::Release(_) => self.holder,
+        };
+        let mut done = self.done.clone();
+        done[index] = true;
+        Some(State { done, holder })
+    }
+}
+
+#[cfg(test)]
+mod tests;
