@@ -129,6 +129,17 @@ impl Store {
         }
     }
 
+    /// Whether a write to a connection that has broken raises SIGPIPE. The standard library asks
+    /// the system not to, but not for what is written from several slices at once, which
+    /// ZooKeeper's client does.
+    pub(crate) fn raises_sigpipe(&self) -> bool {
+        match self {
+            #[cfg(feature = "zookeeper")]
+            Store::ZooKeeper(_) => true,
+            _ => false,
+        }
+    }
+
     /// Whether its connection is driven by a runtime.
     pub(crate) fn needs_runtime(&self) -> bool {
         match self {

@@ -142,15 +142,18 @@ impl Actor {
     ///
     /// # Panics
     /// When it has ended.
-    pub fn stop(&self) {
+    pub fn stop(&mut self) {
         self.history.note("stopping", &self.name, &[]);
         self.signal(libc::SIGSTOP);
         let stat = format!("/proc/{}/stat", self.child.id());
+        let (child, name) = (&mut self.child, &self.name);
         eventually("the process stops", || {
             let text = std::fs::read_to_string(&stat).unwrap_or_default();
             // The state stands behind the name, which is in brackets.
             let state = text.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-            assert!(!matches!(state, None | Some('Z')), "{} has ended by itself", self.name);
+            if matches!(state, None | Some('Z')) {
+                panic!("{name} has ended by itself: {:?}", child.wait());
+            }
             (state == Some('T')).then_some(())
         });
         self.history.note("stopped", &self.name, &[]);

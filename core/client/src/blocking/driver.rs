@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use crate::alarm::Alarm;
 use crate::blocking::desk::{Desk, Sat, Seat, Seen, Watch};
 use crate::blocking::park::{self, Interrupt};
+use crate::blocking::sigpipe;
 use crate::builder::Resolved;
 use crate::client::Client;
 use crate::connect::{answered, prepare};
@@ -39,6 +40,8 @@ pub(crate) struct Driver {
 struct Room {
     /// Taken out by the drop alone.
     runtime: Option<Runtime>,
+    /// Whether a broken connection raises SIGPIPE unless that is held back.
+    raises_sigpipe: bool,
     desk: Desk,
     /// Asks the standby thread to give up the role.
     yielding: Notify,
@@ -55,6 +58,7 @@ impl Driver {
     pub(crate) fn connect(resolved: Resolved) -> Result<(Client, Arc<Driver>)> {
         let (limit, url) = (resolved.connect_timeout, resolved.url.to_string());
         let (client, store) = prepare(resolved)?;
+        let raises_sigpipe = store.raises_sigpipe();
         let shared = client.shared();
         if !store.needs_runtime() {
             store.open(shared, None)?;
@@ -71,14 +75,15 @@ impl Driver {
         let driver = Arc::new(Driver {
             room: Some(Room {
                 runtime: Some(runtime),
+                raises_sigpipe,
                 desk: Desk::new(),
                 yielding: Notify::new(),
                 bell: OnceLock::new(),
                 shared: shared.clone(),
             }),
         });
-        if let Some(Room { runtime: Some(runtime), .. }) = &driver.room {
-            settle(Some(runtime), &client, limit, &url)?;
+        if let Some(room) = &driver.room {
+            settle(Some(room), &client, limit, &url)?;
         }
         let mine = driver.clone();
         let standby = thread::Builder::new()
@@ -283,6 +288,7 @@ impl Room {
 
     fn block_on<F: Future>(&self, future: F) -> F::Output {
         match &self.runtime {
+            Some(runtime) if self.raises_sigpipe => sigpipe::held_back(|| runtime.block_on(future)),
             Some(runtime) => runtime.block_on(future),
             None => unreachable!("the runtime is there until the drop"),
         }
@@ -315,7 +321,7 @@ fn runtime() -> Result<Runtime> {
 
 /// Waits until the store has answered. On a thread of its own if the caller's belongs to a
 /// runtime, where another must neither run nor be dropped.
-fn settle(driven: Option<&Runtime>, client: &Client, limit: Duration, url: &str) -> Result<()> {
+fn settle(driven: Option<&Room>, client: &Client, limit: Duration, url: &str) -> Result<()> {
     let wait = || {
         let answered = answered(client, limit, url);
         match driven {

@@ -33,6 +33,7 @@ mod guard;
 mod host_loop;
 mod lock;
 mod park;
+mod sigpipe;
 
 pub use begun::{Acquiring, Begun, Releasing};
 pub use client::Client;
