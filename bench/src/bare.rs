@@ -115,3 +115,28 @@ pub async fn multiplexed(url: &str) -> Result<MultiplexedConnection> {
 fn micros() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 }
+
+/// Lets the server count from 0.
+///
+/// # Errors
+/// When it refuses.
+pub fn count_anew(wire: &mut Connection) -> Result<()> {
+    Ok(redis::cmd("CONFIG").arg("RESETSTAT").exec(wire)?)
+}
+
+/// How many scripts the server has run since then, and for how many microseconds.
+///
+/// # Errors
+/// When it does not say.
+pub fn scripts_run(wire: &mut Connection) -> Result<(f64, f64)> {
+    let stats: String = redis::cmd("INFO").arg("commandstats").query(wire)?;
+    // One that has run none does not speak of them.
+    let Some(line) = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:")) else {
+        return Ok((0.0, 0.0));
+    };
+    let field = |name: &str| -> Result<f64> {
+        let found = line.split(',').find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
+        Ok(found.ok_or_else(|| format!("commandstats without {name}: {line}"))?.parse()?)
+    };
+    Ok((field("calls")?, field("usec")?))
+}

@@ -5,7 +5,10 @@
 
 pub mod bare;
 pub mod case;
+pub mod compare;
 pub mod cost;
+pub mod driver;
+pub mod gauge;
 pub mod handoff;
 pub mod local;
 pub mod machine;
@@ -14,6 +17,8 @@ pub mod peer;
 pub mod report;
 pub mod rivals;
 pub mod stats;
+pub mod waiters;
+pub mod watchdog;
 pub mod zookeeper;
 
 pub use case::{Aim, Case, Plan, Side};

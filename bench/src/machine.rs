@@ -48,3 +48,11 @@ pub fn said(program: &str, argument: &str) -> String {
     let text = output.map(|output| output.stdout).unwrap_or_default();
     String::from_utf8_lossy(&text).lines().next().unwrap_or_default().trim().to_owned()
 }
+
+/// The version of a crate that this program was built with.
+pub fn locked_version(name: &str) -> &'static str {
+    let lock = include_str!("../../Cargo.lock");
+    lock.split_once(&format!("name = \"{name}\"\nversion = \""))
+        .and_then(|(_, rest)| rest.split('"').next())
+        .unwrap_or("unknown")
+}

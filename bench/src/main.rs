@@ -6,14 +6,21 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use fencelock_bench::case::Effort;
+use fencelock_bench::compare::measures::Dose;
+use fencelock_bench::compare::report::{self, Wanted, compare};
+use fencelock_bench::compare::roster::roster;
+use fencelock_bench::compare::server::Server;
+use fencelock_bench::driver::drive;
 use fencelock_bench::machine::{Machine, load};
 use fencelock_bench::peer::{Kind, serve};
 use fencelock_bench::report::{EnsembleReport, Part, Report};
-use fencelock_bench::{Result, cost, handoff, local, pair, rivals, zookeeper};
+use fencelock_bench::{Result, cost, handoff, local, pair, rivals, waiters, watchdog, zookeeper};
 use fencelock_testkit::{RedisServer, ZooKeeper};
+use serde::de::DeserializeOwned;
 
 const USAGE: &str =
-    "usage: fencelock-bench [zookeeper] [--quick] [--rounds N] [--only TEXT] [--out FILE]";
+    "usage: fencelock-bench [zookeeper | compare] [--quick] [--rounds N] [--only TEXT] [--out FILE]
+comparing: --driver LANGUAGE=COMMAND… [--missing WHAT]… [--page FILE]";
 
 /// What was asked for on the command line.
 #[derive(Default)]
@@ -25,8 +32,26 @@ struct Args {
     out: Option<PathBuf>,
     /// Print one part as JSON: the rest of the program has pinned this process.
     part: bool,
-    /// ZooKeeper, beside what others make of it, instead of the rest.
-    zookeeper: bool,
+    /// What is measured.
+    what: What,
+    /// How the drivers of the comparison are started.
+    drivers: Vec<String>,
+    /// Who takes no part in it, and why.
+    missing: Vec<String>,
+    /// The page that it writes its tables into.
+    page: Option<PathBuf>,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum What {
+    /// Ours beside raw floors.
+    #[default]
+    Floors,
+    /// ZooKeeper, beside what others make of it.
+    ZooKeeper,
+    /// Every language beside every lock that its users could pick instead.
+    Comparison,
 }
 
 impl Args {
@@ -41,7 +66,11 @@ impl Args {
                     args.rounds = Some(rounds.filter(|rounds| *rounds > 0).ok_or(USAGE)?);
                 }
                 "--part" => args.part = true,
-                "zookeeper" => args.zookeeper = true,
+                "zookeeper" => args.what = What::ZooKeeper,
+                "compare" => args.what = What::Comparison,
+                "--driver" => args.drivers.push(words.next().ok_or(USAGE)?.clone()),
+                "--missing" => args.missing.push(words.next().ok_or(USAGE)?.clone()),
+                "--page" => args.page = Some(words.next().ok_or(USAGE)?.into()),
                 "--only" => args.only = words.next().ok_or(USAGE)?.clone(),
                 "--out" => args.out = Some(words.next().ok_or(USAGE)?.into()),
                 _ => return Err(USAGE.into()),
@@ -64,9 +93,11 @@ fn main() -> ExitCode {
             Some(kind) => serve(kind, url),
             None => Err(USAGE.into()),
         },
-        _ => Args::read(&words).and_then(|args| match args.zookeeper {
-            true => zookeeper(&args),
-            false => run(&args),
+        ["driver", library, url] => drive(library, url),
+        _ => Args::read(&words).and_then(|args| match args.what {
+            What::Floors => run(&args),
+            What::ZooKeeper => zookeeper(&args),
+            What::Comparison => compared(&args),
         }),
     };
     match ended {
@@ -121,7 +152,7 @@ fn zookeeper(args: &Args) -> Result<()> {
                 cases.push(plan.make()?.measure(name, effort)?);
             }
         }
-        let part = Part { load_before, load_after: load(), cases, costs: Vec::new() };
+        let part = Part { load_before, load_after: load(), cases, gauges: Vec::new() };
         println!("\n{title} (load {} before, {} after)\n", part.load_before, part.load_after);
         print!("{}", part.table());
         parts.push(part);
@@ -135,10 +166,39 @@ fn zookeeper(args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// Every language beside its peers.
+fn compared(args: &Args) -> Result<()> {
+    let entrants = roster(&args.drivers)?;
+    let (rounds, span, handoffs) = if args.quick { (2, 100, 8) } else { (9, 300, 60) };
+    let rounds = args.rounds.unwrap_or(rounds);
+    let dose = Dose { rounds, span, handoffs };
+    let wanted = Wanted { only: args.only.clone(), dose, single: args.part };
+    if args.part {
+        let tables = report::tables(&entrants, &mut Server::start()?, &wanted)?;
+        println!("{}", serde_json::to_string(&tables)?);
+        return Ok(());
+    }
+    let made = compare(&entrants, &wanted, args.missing.clone(), || pinned(args))?;
+    print!("{}", made.markdown(None));
+    if let Some(out) = &args.out {
+        std::fs::write(out, serde_json::to_string_pretty(&made)? + "\n")?;
+    }
+    if let Some(page) = &args.page {
+        made.write(page, "comparison")?;
+    }
+    Ok(())
+}
+
 /// Runs this program once more on one processor, with a server of its own there.
-fn pinned(args: &Args) -> Result<Part> {
+fn pinned<T: DeserializeOwned>(args: &Args) -> Result<T> {
     let mut again = Command::new("taskset");
     again.args(["-c", "0"]).arg(std::env::current_exe()?).arg("--part");
+    if args.what == What::Comparison {
+        again.arg("compare");
+        for driver in &args.drivers {
+            again.args(["--driver", driver]);
+        }
+    }
     if args.quick {
         again.arg("--quick");
     }
@@ -169,10 +229,21 @@ fn part(args: &Args) -> Result<Part> {
             cases.push(plan.make()?.measure(name, effort)?);
         }
     }
-    let mut costs = Vec::new();
+    let mut gauges = Vec::new();
     if "server time".contains(&args.only) {
         eprintln!("  server time");
-        costs = cost::measure(&url, effort)?;
+        gauges.extend(cost::measure(&url, effort)?);
     }
-    Ok(Part { load_before, load_after: load(), cases, costs })
+    if "held locks".contains(&args.only) {
+        let window = if args.quick { Duration::from_secs(3) } else { Duration::from_secs(20) };
+        for held in [1, 1_000, 100_000] {
+            eprintln!("  {held} held locks");
+            gauges.extend(watchdog::measure(&url, held, window)?);
+        }
+    }
+    if "waiters".contains(&args.only) {
+        eprintln!("  waiters");
+        gauges.extend(waiters::measure(&program, &url)?);
+    }
+    Ok(Part { load_before, load_after: load(), cases, gauges })
 }

@@ -10,6 +10,7 @@ use futures_util::StreamExt;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::local::Flavor;
+use crate::waiters::{REST, WAITERS, weight};
 use crate::{Result, bare};
 
 /// The channel of the process that began.
@@ -34,6 +35,8 @@ pub enum Kind {
     Task,
     /// With four tasks that want the lock at once, again and again.
     Crowd,
+    /// With ten thousand tasks that wait at once, and its weight before and then.
+    Waiters,
     /// As a subscriber that reads its own socket.
     BareThread,
     /// As an async subscriber.
@@ -47,6 +50,7 @@ impl Kind {
             Kind::Thread => "thread",
             Kind::Task => "task",
             Kind::Crowd => "crowd",
+            Kind::Waiters => "waiters",
             Kind::BareThread => "bare-thread",
             Kind::BareTask => "bare-task",
         }
@@ -54,7 +58,8 @@ impl Kind {
 
     /// Reads the name.
     pub fn parse(word: &str) -> Option<Kind> {
-        [Kind::Thread, Kind::Task, Kind::Crowd, Kind::BareThread, Kind::BareTask]
+        use Kind::{BareTask, BareThread, Crowd, Task, Thread, Waiters};
+        [Thread, Task, Crowd, Waiters, BareThread, BareTask]
             .into_iter()
             .find(|kind| kind.word() == word)
     }
@@ -142,6 +147,7 @@ pub fn serve(kind: Kind, url: &str) -> Result<()> {
         Kind::Thread => by_thread(url, &asks),
         Kind::Task => by_task(url, &asks),
         Kind::Crowd => crowd(url, &asks),
+        Kind::Waiters => waiters(url, &asks),
         Kind::BareThread => bare_thread(url, &asks),
         Kind::BareTask => bare_task(url, &asks),
     }
@@ -228,6 +234,37 @@ fn crowd(url: &str, asks: &Receiver<u64>) -> Result<()> {
             Ok::<_, crate::Failed>(())
         })?;
         answer(nanos())?;
+    }
+    Ok(())
+}
+
+fn waiters(url: &str, asks: &Receiver<u64>) -> Result<()> {
+    let runtime = Flavor::Current.runtime()?;
+    let lock = runtime.block_on(Client::connect(url))?.lock(LOCK)?;
+    answer(0)?;
+    for _ in asks {
+        runtime.block_on(async {
+            let say = || {
+                let (bytes, threads) = weight(std::process::id())?;
+                answer(bytes)?;
+                answer(threads)
+            };
+            say()?;
+            let tasks: Vec<_> = (0..WAITERS)
+                .map(|_| {
+                    let lock = lock.clone();
+                    tokio::spawn(async move { lock.acquire().await?.release().await })
+                })
+                .collect();
+            tokio::time::sleep(REST).await;
+            say()?;
+            let mut granted = 0;
+            for task in tasks {
+                task.await??;
+                granted += 1;
+            }
+            answer(granted)
+        })?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Aim;
 use crate::case::{Measured, Times};
-use crate::cost::Cost;
+use crate::gauge::Gauge;
 use crate::machine::Machine;
 use crate::stats::Spread;
 
@@ -45,8 +45,8 @@ pub struct Part {
     pub load_after: f64,
     /// Times.
     pub cases: Vec<Measured>,
-    /// Server time.
-    pub costs: Vec<Cost>,
+    /// What is counted or weighed.
+    pub gauges: Vec<Gauge>,
 }
 
 impl Part {
@@ -61,15 +61,16 @@ impl Part {
                 let _ = line(&mut text, case, at, side);
             }
         }
-        for cost in &self.costs {
+        for gauge in &self.gauges {
+            let Gauge { name, unit, value, aim } = gauge;
+            let digits = if value.median < 100.0 { 1 } else { 0 };
             let _ = writeln!(
                 text,
-                "| {} | | {} µs | | | {} |",
-                cost.name,
-                spread(cost.micros, 1.0, 1),
-                cost.aim.map_or(String::new(), |aim| format!(
-                    "≤ {aim} µs: {}",
-                    verdict(cost.micros.median <= aim)
+                "| {name} | | {} {unit} | | | {} |",
+                spread(*value, 1.0, digits),
+                aim.map_or(String::new(), |aim| format!(
+                    "≤ {aim} {unit}: {}",
+                    verdict(gauge.is_met())
                 ))
             );
         }

@@ -30,3 +30,27 @@ impl Spread {
         }
     }
 }
+
+/// Spreads in JSON, which has no word for what is not finite: `null`.
+pub mod finite {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Spread;
+
+    /// Writes `null` for a spread that is not finite.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn serialize<S: Serializer>(spread: &Spread, to: S) -> Result<S::Ok, S::Error> {
+        spread.median.is_finite().then_some(spread).serialize(to)
+    }
+
+    /// Reads it as infinite.
+    ///
+    /// # Errors
+    /// Those of the reader.
+    pub fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Spread, D::Error> {
+        let never = Spread { min: f64::INFINITY, median: f64::INFINITY, max: f64::INFINITY };
+        Ok(Option::deserialize(from)?.unwrap_or(never))
+    }
+}

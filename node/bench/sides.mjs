@@ -1,13 +1,16 @@
 // Ours and its peers, each with a connection of its own as its users have.
 import { Redis } from 'ioredis';
-import RedisSemaphore from 'redis-semaphore';
-import Redlock from 'redlock';
+import { fencelock, LEASE, redlock, semaphore, setAndDelete } from './peers.mjs';
 import { sameCommands } from './same.mjs';
 
-const LEASE = 30_000;
 const SCRIPTS = ['evalsha'];
 const BARE = ['set', 'del'];
-const { Mutex } = RedisSemaphore;
+
+/** Takes a lock and gives it back. */
+const pair = (lock, options) => async (key) => {
+  const { acquire, release } = lock(key, options);
+  await release(await acquire());
+};
 
 /**
  * The sides, ours first: `pair(key)` takes a lock and gives it back; `waits` for one that is taken;
@@ -25,28 +28,9 @@ export async function sides(locks, port) {
   const [batched, plain, setBatched, setPlain] = [batching, {}, batching, {}].map(connection);
   const [forRedlock, forSemaphore, watching] = [{}, {}, {}].map(connection);
   const same = await sameCommands(locks, watching);
-  const redlock = new Redlock([forRedlock], { retryCount: -1, retryDelay: 5, retryJitter: 5 });
-  redlock.on('clientError', () => {});
-
-  // No fencing, no renewal, no queue: asks again each millisecond.
-  const setAndDelete = (redis) => async (key) => {
-    const value = `${Math.random()}`;
-    while ((await redis.set(key, value, 'PX', LEASE, 'NX')) === null) {
-      await new Promise((resolve) => setTimeout(resolve, 1));
-    }
-    await redis.del(key);
-  };
 
   const list = [
-    {
-      name: 'fencelock',
-      waits: true,
-      sends: SCRIPTS,
-      pair: async (key) => {
-        const hold = await locks.acquire(key);
-        await hold.release();
-      },
-    },
+    { name: 'fencelock', waits: true, sends: SCRIPTS, pair: pair(fencelock(locks)) },
     {
       name: 'ioredis, the same scripts, batched',
       sends: SCRIPTS,
@@ -57,30 +41,19 @@ export async function sides(locks, port) {
       name: 'ioredis, SET and DEL, batched',
       waits: true,
       sends: BARE,
-      pair: setAndDelete(setBatched),
+      pair: pair(setAndDelete(setBatched)),
     },
-    { name: 'ioredis, SET and DEL', waits: true, sends: BARE, pair: setAndDelete(setPlain) },
+    { name: 'ioredis, SET and DEL', waits: true, sends: BARE, pair: pair(setAndDelete(setPlain)) },
     {
       name: 'redlock',
       waits: true,
-      pair: async (key) => {
-        const lock = await redlock.lock(key, LEASE);
-        await lock.unlock();
-      },
+      pair: pair(redlock(forRedlock, { retryDelay: 5, retryJitter: 5 })),
     },
     {
       name: 'redis-semaphore',
       waits: true,
-      pair: async (key) => {
-        const mutex = new Mutex(forSemaphore, key, {
-          lockTimeout: LEASE,
-          acquireTimeout: 600_000,
-          // 10 ms is its default.
-          retryInterval: 5,
-        });
-        await mutex.acquire();
-        await mutex.release();
-      },
+      // 10 ms is its default.
+      pair: pair(semaphore(forSemaphore), { lockTimeout: LEASE, retryInterval: 5 }),
     },
   ];
   return {

@@ -61,15 +61,28 @@ impl Driver {
     /// # Panics
     /// After 60 seconds, with what it said instead.
     pub fn wait_for(&self, words: &str) -> String {
+        self.wait_for_any([words]).1
+    }
+
+    /// As [`Driver::wait_for`], for whichever it says; gives which.
+    ///
+    /// # Panics
+    /// After 60 seconds, with what it said instead.
+    pub fn wait_for_any<const N: usize>(&self, words: [&str; N]) -> (usize, String) {
         let end = Instant::now() + PATIENCE;
         let mut lines = self.said.lines.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if let Some(at) = lines.iter().position(|line| rest(line, words).is_some()) {
-                let line = lines.remove(at);
-                return rest(&line, words).unwrap_or_default().to_owned();
+            let found = lines.iter().enumerate().find_map(|(at, line)| {
+                let found = words.iter().enumerate();
+                found.filter_map(|(which, words)| Some((at, which, rest(line, words)?))).next()
+            });
+            if let Some((at, which, said)) = found {
+                let said = said.to_owned();
+                lines.remove(at);
+                return (which, said);
             }
             let left = end.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "the driver did not say `{words}`, but: {lines:#?}");
+            assert!(!left.is_zero(), "the driver did not say any of {words:?}, but: {lines:#?}");
             let waited = self.said.grown.wait_timeout(lines, left);
             lines = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -85,6 +98,11 @@ impl Driver {
     pub fn has_said(&self, words: &str) -> bool {
         let lines = self.said.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.iter().any(|line| rest(line, words).is_some())
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Kills it as `kill -9` does.

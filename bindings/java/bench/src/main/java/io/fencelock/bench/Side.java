@@ -7,17 +7,25 @@ import io.lettuce.core.ScriptOutputType;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.sync.RedisCommands;
 import java.net.URI;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
+import java.util.function.LongConsumer;
+import java.util.function.LongFunction;
 import org.redisson.Redisson;
+import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 import redis.clients.jedis.Jedis;
+import redis.clients.jedis.params.SetParams;
 
 /** A library, connected. A mutex of it is used by one thread, unless it is said to be shared. */
 record Side(Function<String, Mutex> mutexes, Runnable closing) implements AutoCloseable {
@@ -44,6 +52,7 @@ record Side(Function<String, Mutex> mutexes, Runnable closing) implements AutoCl
             case "redisson-fair" -> redisson(url, client -> client::getFairLock);
             case "redisson-fenced" -> redisson(url, client -> client::getFencedLock);
             case "jedis" -> new Side(key -> jedis(url, key), () -> {});
+            case "jedis-bare" -> new Side(key -> bare(url, key), () -> {});
             case "lettuce" -> lettuce(url);
             default -> throw new IllegalArgumentException(name);
         };
@@ -56,6 +65,31 @@ record Side(Function<String, Mutex> mutexes, Runnable closing) implements AutoCl
     @Override
     public void close() {
         closing.run();
+    }
+
+    /** A lock of Java's kind, with what else its library can do. */
+    private record Native(
+            Lock plain, LongConsumer leasing, LongFunction<CompletionStage<?>> asking)
+            implements Mutex {
+        @Override
+        public void lock() {
+            plain.lock();
+        }
+
+        @Override
+        public void lock(long lease) {
+            leasing.accept(lease);
+        }
+
+        @Override
+        public void unlock() {
+            plain.unlock();
+        }
+
+        @Override
+        public CompletionStage<?> ask(long caller) {
+            return asking.apply(caller);
+        }
     }
 
     private static Mutex of(Lock lock) {
@@ -77,18 +111,54 @@ record Side(Function<String, Mutex> mutexes, Runnable closing) implements AutoCl
         return new Side(
                 key -> {
                     DistributedLock lock = client.lock(key);
-                    return of(lock);
+                    return new Native(
+                            lock,
+                            lease -> lock.withLease(Duration.ofMillis(lease)).lock(),
+                            caller -> lock.acquireAsync());
                 },
                 client::close);
     }
 
     private static Side redisson(
-            String url, Function<RedissonClient, Function<String, ? extends Lock>> kind) {
+            String url, Function<RedissonClient, Function<String, ? extends RLock>> kind) {
         Config config = new Config();
         config.useSingleServer().setAddress(url);
         RedissonClient client = Redisson.create(config);
-        Function<String, ? extends Lock> locks = kind.apply(client);
-        return new Side(key -> of(locks.apply("redisson/" + key)), client::shutdown);
+        Function<String, ? extends RLock> locks = kind.apply(client);
+        return new Side(
+                key -> {
+                    RLock lock = locks.apply("redisson/" + key);
+                    return new Native(
+                            lock,
+                            lease -> lock.lock(lease, TimeUnit.MILLISECONDS),
+                            lock::lockAsync);
+                },
+                client::shutdown);
+    }
+
+    /** The least that can be called a lock; a connection for each thread. */
+    private static Mutex bare(String url, String key) {
+        Jedis jedis = new Jedis(URI.create(url));
+        String name = "bare/" + key;
+        return new Mutex() {
+            @Override
+            public void lock() {
+                lock(30_000);
+            }
+
+            @Override
+            public void lock(long lease) {
+                SetParams ifFree = SetParams.setParams().nx().px(lease);
+                while (jedis.set(name, "held", ifFree) == null) {
+                    LockSupport.parkNanos(1_000_000);
+                }
+            }
+
+            @Override
+            public void unlock() {
+                jedis.del(name);
+            }
+        };
     }
 
     /** A connection for each thread, as Jedis has it. */

@@ -1,0 +1,96 @@
+//! Callers that work at once until the time is over.
+
+use std::time::{Duration, Instant};
+
+use redis::AsyncTypedCommands;
+
+use super::library::{Key, Library};
+use crate::Result;
+
+/// What is sold.
+const STOCK: &str = "bench:stock";
+/// Takes one away if there is one.
+const TAKE: &str = "if tonumber(redis.call('GET', KEYS[1]) or '0') > 0 then \
+                    redis.call('DECR', KEYS[1]) return 1 end return 0";
+
+/// What the callers of a crowd did.
+pub(super) struct Crowd {
+    /// The pairs of each, and its longest wait.
+    shares: Vec<(u64, Duration)>,
+    took: Duration,
+}
+
+impl Crowd {
+    pub fn total(&self) -> (u64, Duration) {
+        (self.shares.iter().map(|it| it.0).sum(), self.took)
+    }
+
+    /// The pairs of who had fewest and most, and the longest wait of all.
+    pub fn fairness(&self) -> (u64, u64, Duration) {
+        let pairs = || self.shares.iter().map(|it| it.0);
+        let longest = self.shares.iter().map(|it| it.1).max();
+        (pairs().min().unwrap_or(0), pairs().max().unwrap_or(0), longest.unwrap_or_default())
+    }
+}
+
+/// A caller for each key acquires and releases it for `span`.
+pub(super) async fn pairs(keys: Vec<Key>, span: Duration) -> Result<Crowd> {
+    let start = Instant::now();
+    let callers: Vec<_> = keys
+        .into_iter()
+        .map(|key| {
+            tokio::spawn(async move {
+                let (mut pairs, mut longest) = (0, Duration::ZERO);
+                while start.elapsed() < span {
+                    let asked = Instant::now();
+                    let held = key.acquire().await?;
+                    longest = longest.max(asked.elapsed());
+                    held.release().await?;
+                    pairs += 1;
+                }
+                Ok::<_, crate::Failed>((pairs, longest))
+            })
+        })
+        .collect();
+    let mut shares = Vec::with_capacity(callers.len());
+    for caller in callers {
+        shares.push(caller.await??);
+    }
+    Ok(Crowd { shares, took: start.elapsed() })
+}
+
+/// Sells what is left, by so many callers; gives how many they sold.
+pub(super) async fn sell(library: &Library, callers: usize, key: &str) -> Result<(u64, Duration)> {
+    let start = Instant::now();
+    let bare = library.is_bare();
+    let mut sellers = Vec::with_capacity(callers);
+    for _ in 0..callers {
+        let (key, mut wire) = (library.key(key)?, library.wire.clone());
+        sellers.push(tokio::spawn(async move {
+            let mut sold = 0;
+            loop {
+                let one = if bare {
+                    let mut take = redis::cmd("EVAL");
+                    take.arg(TAKE).arg(1).arg(STOCK).query_async(&mut wire).await?
+                } else {
+                    let held = key.acquire().await?;
+                    let left = wire.get_int(STOCK).await?.unwrap_or(0);
+                    if left > 0 {
+                        wire.set(STOCK, left - 1).await?;
+                    }
+                    held.release().await?;
+                    left > 0
+                };
+                if !one {
+                    return Ok::<_, crate::Failed>(sold);
+                }
+                sold += 1;
+            }
+        }));
+    }
+    let mut sold = 0;
+    for seller in sellers {
+        sold += seller.await??;
+    }
+    Ok((sold, start.elapsed()))
+}
