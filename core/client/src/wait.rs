@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use fencelock_engine::{CallKey, Name, Outcome, Time};
+use fencelock_engine::{CallKey, Outcome, Time};
 
 use crate::cell::Cell;
 use crate::shared::Shared;
@@ -57,25 +57,6 @@ impl Wait {
     /// The cell of a finished wait, for the guard.
     pub(crate) fn into_cell(self) -> Cell {
         self.cell.clone()
-    }
-
-    /// Waits for a grant within a span that names the lock.
-    pub(crate) async fn watched(&mut self, lock: &Name) -> (Outcome, Time) {
-        use tracing::Instrument as _;
-        let span = tracing::debug_span!("acquire", lock = %lock);
-        async {
-            let ended = (&mut *self).await;
-            match &ended.0 {
-                Outcome::Granted(grant) => {
-                    tracing::debug!(token = grant.token.get(), "granted");
-                }
-                Outcome::Failed(error) => tracing::debug!(%error, "not granted"),
-                _ => {}
-            }
-            ended
-        }
-        .instrument(span)
-        .await
     }
 }
 

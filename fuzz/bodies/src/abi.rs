@@ -296,9 +296,10 @@ impl World {
                     let (data, length) = (name.as_ptr().cast::<c_char>(), name.len());
                     let status =
                         fencelock_client_inspect(client, data, length, &mut inspection, error);
-                    let mut info: fencelock_lock_info = std::mem::zeroed();
-                    info.size = bytes.below(200);
-                    fencelock_inspection_lock(inspection, &mut info);
+                    // Room for all that the size promises.
+                    let mut info = [0usize; 32];
+                    info[0] = bytes.below(200);
+                    fencelock_inspection_lock(inspection, info.as_mut_ptr().cast());
                     self.keep(inspection);
                     status
                 }

@@ -37,6 +37,8 @@ struct Talk {
     now: Time,
     calls: Vec<Call>,
     events: Vec<Event>,
+    /// What was last looked at.
+    seen: Vec<Event>,
     /// How many batches left since the last look.
     batches: usize,
     requests: u64,
@@ -97,8 +99,15 @@ impl Talk {
         let client = ClientId::new(5, "tests").unwrap();
         let machine = Machine::new(options, client).unwrap();
         let now = Time::from_nanos(1_000_000_000_000);
-        let mut talk =
-            Talk { machine, now, calls: Vec::new(), events: Vec::new(), batches: 0, requests: 0 };
+        let mut talk = Talk {
+            machine,
+            now,
+            calls: Vec::new(),
+            events: Vec::new(),
+            seen: Vec::new(),
+            batches: 0,
+            requests: 0,
+        };
         talk.connect(SESSION);
         assert!(matches!(talk.events(), [Event::Up { .. }]));
         talk.answer_sync(done());
@@ -226,8 +235,8 @@ impl Talk {
 
     /// What the engine was told since the last look.
     fn events(&mut self) -> &[Event] {
-        let events = std::mem::take(&mut self.events);
-        Vec::leak(events)
+        self.seen = std::mem::take(&mut self.events);
+        &self.seen
     }
 
     fn reply(&mut self, request: RequestId) -> std::result::Result<Body, Failure> {

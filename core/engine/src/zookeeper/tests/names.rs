@@ -31,7 +31,8 @@ fn names_are_paths_and_come_back() {
 
 #[test]
 fn every_character_comes_back() {
-    for code in (1..0x3000u32).chain([0xd7ff, 0xe000, 0xf8ff, 0xf900, 0xfff0, 0xffff, 0x10ffff]) {
+    let codes = (1..0x3000u32).step_by(if cfg!(miri) { 97 } else { 1 });
+    for code in codes.chain([0xd7ff, 0xe000, 0xf8ff, 0xf900, 0xfff0, 0xffff, 0x10ffff]) {
         let Some(c) = char::from_u32(code) else { continue };
         for text in [format!("x{c}"), format!("%{c}4"), format!("%4{c}")] {
             let Ok(name) = Name::new(&text) else { continue };
