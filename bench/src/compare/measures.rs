@@ -253,7 +253,8 @@ pub fn killed(entrants: &[Entrant], url: &str) -> Result<Table> {
             .collect::<Result<_>>()?;
         let mut deaths = Vec::new();
         for team in &mut teams {
-            let key = team.key("killed");
+            // Of its own: without a lease the other one is never free again.
+            let key = team.key(&format!("killed-{lease}"));
             let [one, other] = team.members() else { return Err("two processes".into()) };
             one.ask(&format!("acquire a {key} {lease}"), "granted a");
             other.ask(&format!("acquire b {key} {lease}"), "asked b");
