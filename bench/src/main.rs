@@ -169,7 +169,7 @@ fn zookeeper(args: &Args) -> Result<()> {
 /// Every language beside its peers.
 fn compared(args: &Args) -> Result<()> {
     let entrants = roster(&args.drivers)?;
-    let (rounds, span, handoffs) = if args.quick { (2, 100, 8) } else { (9, 300, 60) };
+    let (rounds, span, handoffs) = if args.quick { (2, 100, 8) } else { (5, 300, 40) };
     let rounds = args.rounds.unwrap_or(rounds);
     let dose = Dose { rounds, span, handoffs };
     let wanted = Wanted { only: args.only.clone(), dose, single: args.part };

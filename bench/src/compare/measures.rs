@@ -100,7 +100,7 @@ pub const RATES: [Rates; 6] = [
     Rates {
         name: "one key, 4 processes with 64 callers each",
         processes: 4,
-        longer: 5,
+        longer: 3,
         order: |team, span| format!("hot 64 {} {span}", team.key("hot64")),
         who: all,
     },

@@ -60,29 +60,29 @@ pub struct Comparison {
 pub fn tables(entrants: &[Entrant], server: &mut Server, wanted: &Wanted) -> Result<Vec<Table>> {
     let Wanted { only, dose, single } = wanted;
     let mut tables = Vec::new();
+    // At once, since all of it takes long, and a driver may die.
+    let mut keep = |table: Table| {
+        eprintln!("\n  {}\n\n{}", table.name, table.markdown());
+        tables.push(table);
+    };
     for rates in RATES {
         if rates.name.contains(only) && (!single || SINGLE.contains(&rates.name)) {
-            eprintln!("  {}", rates.name);
-            tables.push(measures::rates(rates, entrants, server, *dose)?);
+            keep(measures::rates(rates, entrants, server, *dose)?);
         }
     }
     let url = server.url().to_owned();
     let is_wanted = |name: &str| !single && name.contains(only.as_str());
     if is_wanted("hand-off") {
-        eprintln!("  hand-off");
-        tables.push(measures::handoff(entrants, &url, *dose)?);
+        keep(measures::handoff(entrants, &url, *dose)?);
     }
     if is_wanted("flash sale") {
-        eprintln!("  flash sale");
-        tables.push(measures::sale(entrants, server, *dose)?);
+        keep(measures::sale(entrants, server, *dose)?);
     }
     if is_wanted("killed") {
-        eprintln!("  killed");
-        tables.push(measures::killed(entrants, &url)?);
+        keep(measures::killed(entrants, &url)?);
     }
     if is_wanted("waiters") {
-        eprintln!("  waiters");
-        tables.push(measures::waiters(entrants, &url)?);
+        keep(measures::waiters(entrants, &url)?);
     }
     Ok(tables)
 }
