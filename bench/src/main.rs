@@ -118,10 +118,7 @@ fn run(args: &Args) -> Result<()> {
     let unpinned = part(args)?;
     eprintln!("pinned to one processor:");
     let pinned = pinned(args)?;
-    let server = RedisServer::start()?;
-    let about: String = redis::cmd("INFO").arg("server").query(&mut server.connection()?)?;
-    let version = about.lines().find_map(|line| line.strip_prefix("redis_version:"));
-    let machine = Machine::here([("redis", version.unwrap_or("unknown").to_owned())]);
+    let machine = Machine::here([("redis", Server::start()?.version()?)]);
     let report = Report { machine, rounds: args.effort().rounds, unpinned, pinned };
     for (title, part) in [
         ("On all processors", &report.unpinned),

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 use crate::compare::measures::Dose;
-use crate::compare::roster::Entrant;
+use crate::compare::roster::{Entrant, Part};
 use crate::compare::team::Team;
+use crate::stats::Spread;
 
 /// What grows with what.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -135,13 +136,13 @@ impl Growth {
                 }
             }
             for (figures, rates) in figures.iter_mut().zip(rates) {
-                figures.push((self.shown)(crate::stats::Spread::of(rates).median));
+                figures.push((self.shown)(Spread::of(rates).median));
             }
         }
         let lines = teams.iter().zip(figures).map(|(team, figures)| Line {
             language: team.entrant.language.to_owned(),
             library: team.entrant.library.to_owned(),
-            ours: team.entrant.part == crate::compare::roster::Part::Ours,
+            ours: team.entrant.part == Part::Ours,
             figures,
         });
         Ok(Curves {

@@ -42,6 +42,8 @@ pub type Order = fn(&Team, u64) -> String;
 pub struct Rates {
     /// The table's name.
     pub name: &'static str,
+    /// It has one caller, and is measured on one processor too.
+    pub single: bool,
     /// How many processes of each.
     pub processes: usize,
     /// Turns are so many times as long: where who waits asks again a few times a second.
@@ -71,6 +73,7 @@ fn handing(entrant: &Entrant) -> bool {
 pub const RATES: [Rates; 6] = [
     Rates {
         name: "a pair, one caller",
+        single: true,
         processes: 1,
         longer: 1,
         order: |team, span| format!("pairs {} {span}", team.key("pair")),
@@ -78,6 +81,7 @@ pub const RATES: [Rates; 6] = [
     },
     Rates {
         name: "64 callers on 64 keys",
+        single: false,
         processes: 1,
         longer: 1,
         order: |team, span| format!("keys 64 {} {span}", team.key("keys")),
@@ -85,6 +89,7 @@ pub const RATES: [Rates; 6] = [
     },
     Rates {
         name: "one key, 16 callers in one process",
+        single: false,
         processes: 1,
         longer: 3,
         order: |team, span| format!("hot 16 {} {span}", team.key("hot")),
@@ -92,6 +97,7 @@ pub const RATES: [Rates; 6] = [
     },
     Rates {
         name: "one key, 4 processes with 4 callers each",
+        single: false,
         processes: 4,
         longer: 5,
         order: |team, span| format!("hot 4 {} {span}", team.key("hot4")),
@@ -99,6 +105,7 @@ pub const RATES: [Rates; 6] = [
     },
     Rates {
         name: "one key, 4 processes with 64 callers each",
+        single: false,
         processes: 4,
         longer: 3,
         order: |team, span| format!("hot 64 {} {span}", team.key("hot64")),
@@ -106,6 +113,7 @@ pub const RATES: [Rates; 6] = [
     },
     Rates {
         name: "re-entry",
+        single: true,
         processes: 1,
         longer: 1,
         order: |team, span| format!("reenter {} 1 {span}", team.key("reentry")),

@@ -18,8 +18,6 @@ use crate::machine::{Machine, load};
 
 /// Where the page has what is written here.
 const MARKS: [&str; 2] = ["<!-- comparison: begin -->", "<!-- comparison: end -->"];
-/// The measures of one caller, which are taken on one processor too.
-const SINGLE: [&str; 2] = ["a pair, one caller", "re-entry"];
 
 /// What is wanted.
 #[derive(Clone, Debug)]
@@ -66,7 +64,7 @@ pub fn tables(entrants: &[Entrant], server: &mut Server, wanted: &Wanted) -> Res
         tables.push(table);
     };
     for rates in RATES {
-        if rates.name.contains(only) && (!single || SINGLE.contains(&rates.name)) {
+        if rates.name.contains(only) && (!single || rates.single) {
             keep(measures::rates(rates, entrants, server, *dose)?);
         }
     }

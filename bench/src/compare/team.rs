@@ -11,8 +11,6 @@ use crate::compare::roster::Entrant;
 pub struct Team {
     /// Whose.
     pub entrant: Entrant,
-    /// The library's version.
-    pub version: String,
     members: Vec<Driver>,
 }
 
@@ -37,10 +35,8 @@ impl Team {
     /// # Errors
     /// When one cannot be started.
     pub fn start(entrant: &Entrant, processes: usize, url: &str) -> Result<Team> {
-        let started: Vec<_> = (0..processes).map(|_| entrant.start(url)).collect::<Result<_>>()?;
-        let version = started.first().map(|it| it.1.clone()).unwrap_or_default();
-        let members = started.into_iter().map(|it| it.0).collect();
-        Ok(Team { entrant: entrant.clone(), version, members })
+        let members = (0..processes).map(|_| Ok(entrant.start(url)?.0)).collect::<Result<_>>()?;
+        Ok(Team { entrant: entrant.clone(), members })
     }
 
     /// A name for a lock that no other entrant uses.

@@ -134,9 +134,14 @@ impl Store {
     /// ZooKeeper's client does.
     pub(crate) fn raises_sigpipe(&self) -> bool {
         match self {
+            #[cfg(feature = "memory")]
+            Store::Memory(_) => false,
+            #[cfg(feature = "sqlite")]
+            Store::Sqlite(_) => false,
+            #[cfg(feature = "redis")]
+            Store::Redis(_) => false,
             #[cfg(feature = "zookeeper")]
             Store::ZooKeeper(_) => true,
-            _ => false,
         }
     }
 

@@ -73,8 +73,8 @@ impl Driver {
         let mut lines = self.said.lines.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let found = lines.iter().enumerate().find_map(|(at, line)| {
-                let found = words.iter().enumerate();
-                found.filter_map(|(which, words)| Some((at, which, rest(line, words)?))).next()
+                let mut words = words.iter().enumerate();
+                words.find_map(|(which, words)| Some((at, which, rest(line, words)?)))
             });
             if let Some((at, which, said)) = found {
                 let said = said.to_owned();
