@@ -144,18 +144,9 @@ impl Actor {
     /// When it has ended.
     pub fn stop(&mut self) {
         self.history.note("stopping", &self.name, &[]);
-        self.signal(libc::SIGSTOP);
-        let stat = format!("/proc/{}/stat", self.child.id());
-        let (child, name) = (&mut self.child, &self.name);
-        eventually("the process stops", || {
-            let text = std::fs::read_to_string(&stat).unwrap_or_default();
-            // The state stands behind the name, which is in brackets.
-            let state = text.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-            if matches!(state, None | Some('Z')) {
-                panic!("{name} has ended by itself: {:?}", child.wait());
-            }
-            (state == Some('T')).then_some(())
-        });
+        if children::stop(&self.child).is_err() {
+            panic!("{} has ended by itself: {:?}", self.name, self.child.wait());
+        }
         self.history.note("stopped", &self.name, &[]);
     }
 

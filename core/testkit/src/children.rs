@@ -5,6 +5,8 @@ use std::process::{Child, Command};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use crate::wait::eventually;
+
 type Job = (Command, Sender<io::Result<Child>>);
 
 /// Starts `command` as a child that the kernel kills when this process ends, however it ends.
@@ -65,6 +67,40 @@ pub fn signal(child: &Child, signal: i32) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Stops a child (SIGSTOP): none of its threads does anything more when this returns. The signal
+/// reaches them one after the other.
+///
+/// # Errors
+/// When it has ended.
+pub fn stop(child: &Child) -> io::Result<()> {
+    signal(child, libc::SIGSTOP)?;
+    eventually("the process stops", || match is_stopped(child.id()) {
+        Ok(stopped) => stopped.then_some(Ok(())),
+        Err(error) => Some(Err(error)),
+    })
+}
+
+/// Whether all threads of a process are stopped.
+#[cfg(target_os = "linux")]
+fn is_stopped(pid: u32) -> io::Result<bool> {
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+        // One that has ended meanwhile does nothing either.
+        let text = std::fs::read_to_string(thread?.path().join("stat")).unwrap_or_default();
+        // The state stands behind the name, which is in brackets.
+        match text.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()) {
+            Some('T') | None => {}
+            Some('Z') => return Err(io::Error::other("the process has ended")),
+            Some(_) => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_stopped(_: u32) -> io::Result<bool> {
+    Ok(true)
 }
 
 /// Whether a process with this id exists.

@@ -117,7 +117,7 @@ impl Driver {
     /// # Errors
     /// When it has ended.
     pub fn stop(&self) -> io::Result<()> {
-        children::signal(&self.child, libc::SIGSTOP)
+        children::stop(&self.child)
     }
 
     /// Lets a stopped process go on.

@@ -119,7 +119,7 @@ impl RedisServer {
     /// # Errors
     /// When it is not running.
     pub fn stop(&self) -> io::Result<()> {
-        children::signal(self.child.as_ref().ok_or_else(not_running)?, libc::SIGSTOP)
+        children::stop(self.child.as_ref().ok_or_else(not_running)?)
     }
 
     /// Lets a stopped process go on.

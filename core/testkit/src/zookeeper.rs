@@ -207,7 +207,7 @@ impl ZooKeeper {
     /// # Errors
     /// When it is not running.
     pub fn stop(&self, at: usize) -> io::Result<()> {
-        children::signal(self.child(at)?, libc::SIGSTOP)
+        children::stop(self.child(at)?)
     }
 
     /// Lets a stopped process go on.
