@@ -15,7 +15,11 @@ target=${CARGO_TARGET_DIR:-$root/target}
 
 # Lock files are binding in CI; a developer who adds a dependency is not stopped by his own edit.
 locked=()
-if [ "${CI:-}" = true ]; then locked=(--locked); fi
+if [ "${CI:-}" = true ]; then
+    locked=(--locked)
+    # Each thing is built once there, so what serves the next build, or a debugger, only fills the disk.
+    export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
+fi
 
 say() { printf '%s\n' "$*"; }
 warn() { printf '%s\n' "$*" >&2; }

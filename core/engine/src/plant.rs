@@ -94,6 +94,7 @@ pub enum Bug {
     CoHoldReleaseTells,
     StrayJoinTells,
     TiesByChance,
+    EndedIsBroken,
 }
 
 thread_local! {

@@ -4,9 +4,9 @@ mod world;
 
 use std::time::Duration;
 
-use fencelock_engine::reply::Abandoned;
+use fencelock_engine::reply::{Abandoned, Push};
 use fencelock_engine::{
-    Acquired, Ask, ErrorKind, How, LossReason, Options, Outcome, Owner, OwnerId, Patience,
+    Acquired, Ask, ErrorKind, Event, How, LossReason, Options, Outcome, Owner, OwnerId, Patience,
 };
 use world::World;
 
@@ -449,6 +449,23 @@ fn a_broken_hold_is_lost_and_the_next_is_told() {
     assert_eq!(world.clients[0].lost.values().next(), Some(&LossReason::Broken));
     assert_eq!(world.release(0, held.hold), Err(ErrorKind::Lost));
     assert_eq!(world.granted(1, call).abandoned, Abandoned::Yes);
+}
+
+/// Counter-example 111. The news arrives before the clock is looked at.
+#[test]
+fn a_hold_whose_time_was_over_was_not_broken() {
+    for pause in [1, 60] {
+        let mut world = World::new(1);
+        world.take(0, 1);
+        let lock = fencelock_engine::Name::new("stock").unwrap();
+        let hold = world.record().holds[0].hold;
+        world.pass_without(SECOND * pause, &[0]);
+        let now = world.time();
+        world.clients[0].engine.handle(now, Event::Push(Push::Broken { lock, hold }));
+        world.run();
+        let told = if pause == 1 { LossReason::Broken } else { LossReason::NotRenewed };
+        assert_eq!(world.clients[0].lost.values().collect::<Vec<_>>(), [&told]);
+    }
 }
 
 #[test]

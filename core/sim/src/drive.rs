@@ -12,6 +12,9 @@ use crate::event::Event;
 use crate::network::{ConnId, Releasing};
 use crate::world::World;
 
+/// How long ago, at the most, a call's clock was read.
+const STALE: u64 = 2_000 * US;
+
 impl World {
     /// What a client's clock reads now.
     pub(crate) fn local(&self, slot: usize) -> Time {
@@ -29,7 +32,7 @@ impl World {
         let mut before = None;
         if stale {
             before = self.engine_time(slot);
-            now = now - std::time::Duration::from_nanos(self.dice.below(2_000 * US));
+            now = now - std::time::Duration::from_nanos(self.dice.below(STALE));
         }
         self.steps += 1;
         let result = call(&mut self.clients[slot].engine, now);
@@ -411,6 +414,7 @@ impl World {
         self.trace.mix(tag ^ 1);
         self.trace.line(self.now, || format!("c{slot} {tag:x} is lost: {reason:?}"));
         let number = actor_of(tag);
+        let surely = self.local(slot) - std::time::Duration::from_nanos(STALE);
         let actor = &mut self.clients[slot].actors[number];
         let held = actor.held.iter_mut().find(|held| held.tag == tag);
         let Some(held) = held.filter(|held| held.lost.is_none()) else {
@@ -425,6 +429,12 @@ impl World {
             return;
         };
         held.lost = Some(reason);
+        if held.end <= surely && matches!(reason, LossReason::Broken | LossReason::Gone) {
+            self.checks.fail("lost in time", self.now, || {
+                format!("c{slot} {tag:x} is told {reason:?}, and its time was over by itself")
+            });
+            return;
+        }
         let kept = !held.ends && matches!(reason, LossReason::NotRenewed | LossReason::Gone);
         let (lock, incarnation) = (held.lock, self.clients[slot].incarnation);
         self.cover.add(Cover::LostTold);

@@ -123,6 +123,7 @@ pub const TABLE: &[Planted] = &[
     code(99, Bug::StrayJoinTells, "a stray acquire that joins tells of what was lost before it"),
     code(99, Bug::CoHoldReleaseTells, "an owner's release clears what another hold left"),
     code(106, Bug::TiesByChance, "two calls of one instant are served in the wrong order"),
+    code(111, Bug::EndedIsBroken, "a hold whose time was over is told to be broken, or gone"),
     scripts(
         57,
         "scripts: the end of one hold of an owner ends the others",

@@ -15,9 +15,17 @@ impl<C: Clone> Engine<C> {
     /// still keep.
     pub(super) fn expire(&mut self, now: Time, key: Key) {
         let Some(seat) = self.seats.get(key) else { return };
-        let reason =
-            if seat.group_end() <= now { LossReason::Ended } else { LossReason::NotRenewed };
+        let reason = seat.ended(now).unwrap_or(LossReason::NotRenewed);
         self.lose(now, key, reason);
+    }
+
+    /// The store no longer has the seat's hold. That may be news of a hold whose time was over
+    /// before, as of a process that was paused: then that is what its holders hear.
+    pub(super) fn vanish(&mut self, now: Time, key: Key, reason: LossReason) {
+        let Some(seat) = self.seats.get_mut(key) else { return };
+        let ended = seat.ended(now).filter(|_| !planted!(EndedIsBroken));
+        seat.at = if seat.exposed_until > 0 { At::Unclear } else { At::Nowhere };
+        self.lose(now, key, ended.unwrap_or(reason));
     }
 
     /// Tells every holder of the seat that it is lost, gives the seat up, and queues again for
@@ -27,10 +35,6 @@ impl<C: Clone> Engine<C> {
         let (lock, name) = (seat.lock, seat.name.clone());
         let tenant = seat.tenant.take();
         let pending = seat.call.take();
-        let gone = matches!(reason, LossReason::Gone | LossReason::Broken);
-        if gone {
-            seat.at = if seat.exposed_until > 0 { At::Unclear } else { At::Nowhere };
-        }
         if let Some(tenant) = tenant {
             let token = Token(tenant.token);
             for hold in tenant.holds {

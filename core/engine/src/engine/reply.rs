@@ -351,7 +351,7 @@ impl<C: Clone> Engine<C> {
             Push::Broken { hold, .. } => {
                 let Some(key) = self.seat_of(hold) else { return };
                 if self.seats.get(key).is_some_and(|seat| seat.at == At::Held) {
-                    self.lose(now, key, LossReason::Broken);
+                    self.vanish(now, key, LossReason::Broken);
                 }
             }
             Push::Changed { hold, .. } => {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::hold::{CallKey, HoldKey};
+use crate::hold::{CallKey, HoldKey, LossReason};
 use crate::id::{HoldId, OwnerId};
 use crate::name::Name;
 use crate::reply::Abandoned;
@@ -189,6 +189,17 @@ impl<C> Seat<C> {
     /// Until when a held seat may be trusted.
     pub fn ends_at(&self) -> Time {
         self.valid_until.min(self.group_end())
+    }
+
+    /// Why its time is over, if it is.
+    pub fn ended(&self, now: Time) -> Option<LossReason> {
+        if self.group_end() <= now {
+            Some(LossReason::Ended)
+        } else if self.valid_until <= now {
+            Some(LossReason::NotRenewed)
+        } else {
+            None
+        }
     }
 
     /// The release that ends this seat at the store.
