@@ -544,8 +544,8 @@ fencelock_status fencelock_lock_is_locked_async(struct fencelock_lock *lock,
                                                 void *user_data,
                                                 struct fencelock_error **error);
 
-// Frees a lock's handle. Holds go on; what was entered and not left is released in the background.
-// NULL is none.
+// Frees a lock's handle. Holds go on; what was entered and not left is released in the background,
+// and who still waits to enter ends with CANCELLED. NULL is none.
 fencelock_status fencelock_lock_free(struct fencelock_lock *lock);
 
 // Acquires a lock; `options` may be NULL. The calling thread waits, first come, first served.

@@ -196,13 +196,12 @@ impl Lock {
             return Ok(true);
         }
         match Lock::wait(slf, patience)? {
-            Ok(held) if counts => {
-                entries.first(key, Kept(held));
-                Ok(true)
-            }
             Ok(held) => {
-                entries.apart(key, Kept(held));
-                Ok(true)
+                let entered = match counts {
+                    true => entries.first(key, Kept(held)),
+                    false => entries.apart(key, Kept(held)),
+                };
+                given(slf.py(), entered.map(|()| true))
             }
             Err(error) if refused(&error) => Ok(false),
             Err(error) => Err(raised(slf.py(), &error)),
@@ -278,7 +277,7 @@ impl Lock {
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let held = given(slf.py(), Lock::wait(slf, Patience::Forever)?)?;
         let hold = hold::for_threads(slf.py(), held.clone())?;
-        slf.get().entries.apart(Lock::key(slf), Kept(held));
+        given(slf.py(), slf.get().entries.apart(Lock::key(slf), Kept(held)))?;
         Ok(hold.into_any())
     }
 

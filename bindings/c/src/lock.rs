@@ -87,11 +87,15 @@ pub unsafe extern "C" fn fencelock_lock_is_locked_async(
     })
 }
 
-/// Frees a lock's handle. Holds go on; what was entered and not left is released in the background.
-/// NULL is none.
+/// Frees a lock's handle. Holds go on; what was entered and not left is released in the background,
+/// and who still waits to enter ends with CANCELLED. NULL is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fencelock_lock_free(lock: *mut fencelock_lock) -> fencelock_status {
     call!({
+        // Who waits to enter keeps the entries, and may wait for one of them.
+        if let Ok(lock) = fencelock_lock::get(lock) {
+            lock.entries.end();
+        }
         fencelock_lock::free(lock)?;
     })
 }

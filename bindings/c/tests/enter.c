@@ -92,6 +92,26 @@ static void a_lock_freed_while_entered_is_released(void) {
     close_pair(pair);
 }
 
+static void who_waits_to_enter_a_freed_lock_is_cancelled(void) {
+    struct pair pair = open_pair("freed while waited for");
+    fencelock_string name;
+    IS(FENCELOCK_OK, fencelock_lock_name(pair.lock, &name));
+    fencelock_lock *other = NULL;
+    OK(fencelock_client_lock, pair.client, name.data, name.length, &other);
+    OK(fencelock_lock_enter, pair.lock, NULL, NULL);
+    fencelock_acquire_options one = local(1, FENCELOCK_FOREVER);
+    struct mail waiter = {0};
+    OK(fencelock_lock_enter_async, pair.lock, &one, NULL, post, &waiter, NULL);
+    IS(FENCELOCK_OK, fencelock_lock_free(pair.lock));
+    fencelock_completion ended = collect(&waiter);
+    CHECK(ended.status == FENCELOCK_CANCELLED);
+    IS(FENCELOCK_OK, fencelock_error_free(ended.error));
+    fencelock_hold *hold = acquire(other, fresh(BOUND));
+    OK(fencelock_hold_release, hold);
+    pair.lock = other;
+    close_pair(pair);
+}
+
 static void entering_need_not_block(void) {
     struct pair pair = open_pair("enter async");
     fencelock_acquire_options one = local(1, BOUND), two = local(2, BOUND);
@@ -123,6 +143,7 @@ const struct test enter_tests[] = {
     {"only_the_owner_leaves", only_the_owner_leaves},
     {"a_lost_entry_is_entered_anew", a_lost_entry_is_entered_anew},
     {"a_lock_freed_while_entered_is_released", a_lock_freed_while_entered_is_released},
+    {"who_waits_to_enter_a_freed_lock_is_cancelled", who_waits_to_enter_a_freed_lock_is_cancelled},
     {"entering_need_not_block", entering_need_not_block},
     {NULL, NULL},
 };

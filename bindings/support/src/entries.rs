@@ -15,7 +15,10 @@ use crate::{CancelToken, Error, ErrorKind, Operation, Result};
 ///
 /// `H` is what the host keeps of a hold.
 #[derive(Debug)]
-pub struct Entries<H = Hold>(Mutex<Vec<Entry<H>>>);
+pub struct Entries<H = Hold> {
+    /// `None` after the end.
+    entered: Mutex<Option<Vec<Entry<H>>>>,
+}
 
 /// An owner of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,26 +42,69 @@ impl<H> Default for Entries<H> {
 impl<H> Entries<H> {
     /// Nobody is in.
     pub const fn new() -> Entries<H> {
-        Entries(Mutex::new(Vec::new()))
+        Entries { entered: Mutex::new(Some(Vec::new())) }
     }
 
     /// How often anybody is in.
     pub fn total(&self) -> u64 {
-        self.0.lock().iter().map(|entry| entry.count).sum()
+        self.entered.lock().iter().flatten().map(|entry| entry.count).sum()
     }
 
     /// How often the owner is in, holds that were lost included.
     pub fn depth(&self, key: EntryKey) -> u64 {
-        let entries = self.0.lock();
-        entries.iter().filter(|entry| entry.key == key).map(|entry| entry.count).sum()
+        let entered = self.entered.lock();
+        let own = entered.iter().flatten().filter(|entry| entry.key == key);
+        own.map(|entry| entry.count).sum()
+    }
+
+    /// Gives up what was entered and not left, for a host that lets go of the lock: nobody could
+    /// leave any more. Who waits to enter then ends with `Cancelled`, holding nothing.
+    pub fn end(&self) {
+        // Not under the mutex: what is released may at once be granted to who waits here.
+        let entered = self.entered.lock().take();
+        drop(entered);
+    }
+
+    /// Enters with a new hold, under which the owner may enter again.
+    ///
+    /// # Errors
+    /// `Cancelled` after [`Entries::end`]; then the hold is dropped.
+    pub fn first(&self, key: EntryKey, hold: H) -> Result<()> {
+        self.add(Entry { key, hold, count: 1, shared: true })
+    }
+
+    /// Enters with a new hold that is the host's to end: entering again takes another.
+    ///
+    /// # Errors
+    /// As [`Entries::first`].
+    pub fn apart(&self, key: EntryKey, hold: H) -> Result<()> {
+        self.add(Entry { key, hold, count: 1, shared: false })
+    }
+
+    fn add(&self, entry: Entry<H>) -> Result<()> {
+        let mut entered = self.entered.lock();
+        match &mut *entered {
+            Some(entries) => {
+                entries.push(entry);
+                Ok(())
+            }
+            None => {
+                drop(entered);
+                drop(entry);
+                Err(Error::new(
+                    ErrorKind::Cancelled,
+                    "the lock was freed while this waited to enter it",
+                ))
+            }
+        }
     }
 }
 
 impl<H: AsRef<Hold> + Clone> Entries<H> {
     /// Enters again, when the owner is in and its hold is valid; gives the token.
     pub fn again(&self, key: EntryKey) -> Option<u64> {
-        let mut entries = self.0.lock();
-        let entry = entries.iter_mut().rfind(|entry| entry.key == key)?;
+        let mut entered = self.entered.lock();
+        let entry = entered.iter_mut().flatten().rfind(|entry| entry.key == key)?;
         let hold = entry.hold.as_ref();
         if !entry.shared || !hold.is_valid() {
             return None;
@@ -67,22 +113,13 @@ impl<H: AsRef<Hold> + Clone> Entries<H> {
         Some(hold.token())
     }
 
-    /// Enters with a new hold, under which the owner may enter again.
-    pub fn first(&self, key: EntryKey, hold: H) {
-        self.0.lock().push(Entry { key, hold, count: 1, shared: true });
-    }
-
-    /// Enters with a new hold that is the host's to end: entering again takes another.
-    pub fn apart(&self, key: EntryKey, hold: H) {
-        self.0.lock().push(Entry { key, hold, count: 1, shared: false });
-    }
-
     /// Leaves once; the last time gives the hold, to be released.
     ///
     /// # Errors
     /// `NotHeld` when the owner is not in, `Lost` when its hold has ended.
     pub fn less(&self, key: EntryKey) -> Result<Option<H>> {
-        let mut entries = self.0.lock();
+        let mut entered = self.entered.lock();
+        let entries = entered.as_mut().ok_or_else(not_in)?;
         let last = entries.iter().rposition(|entry| entry.key == key).ok_or_else(not_in)?;
         let entry = &mut entries[last];
         entry.count -= 1;
@@ -101,8 +138,8 @@ impl<H: AsRef<Hold> + Clone> Entries<H> {
     /// # Errors
     /// `NotHeld` when the owner is not in.
     pub fn hold(&self, key: EntryKey) -> Result<H> {
-        let entries = self.0.lock();
-        let entry = entries.iter().rfind(|entry| entry.key == key);
+        let entered = self.entered.lock();
+        let entry = entered.iter().flatten().rfind(|entry| entry.key == key);
         entry.map(|entry| entry.hold.clone()).ok_or_else(not_in)
     }
 }
@@ -124,7 +161,7 @@ impl Entries {
         }
         let hold = lock.acquire(patience, cancel)?;
         let token = hold.token();
-        self.first(key, hold);
+        self.first(key, hold)?;
         Ok(token)
     }
 
@@ -142,10 +179,10 @@ impl Entries {
         }
         let entries = self.clone();
         let entered = move |hold: Result<Hold>| {
-            done(hold.map(|hold| {
+            done(hold.and_then(|hold| {
                 let token = hold.token();
-                entries.first(key, hold);
-                token
+                entries.first(key, hold)?;
+                Ok(token)
             }));
         };
         Some(lock.acquire_async(patience, entered))

@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 use fencelock_engine::CallKey;
 use parking_lot::Mutex;
 
+use crate::begun::Started;
 use crate::cell::Cell;
-use crate::guard::Started;
 use crate::shared::Shared;
 use crate::{Error, ErrorKind, Result};
 

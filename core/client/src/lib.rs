@@ -51,6 +51,7 @@ compile_error!(
 );
 
 mod alarm;
+mod begun;
 mod builder;
 mod cancel;
 mod cell;

@@ -7,9 +7,10 @@ use fencelock_engine::hold::LockKey;
 use fencelock_engine::request::Mode;
 use fencelock_engine::{Acquired, Ask, HoldKey, Name, Owner, Patience, Time};
 
+use crate::begun::Started;
 use crate::cell::Cell;
 use crate::client::inspected;
-use crate::guard::{By, Guard, Started};
+use crate::guard::{By, Guard};
 use crate::nest::{Nests, Shared as Shares};
 use crate::owner::Identity;
 use crate::shared::{Core, Handle, Shared, draining};

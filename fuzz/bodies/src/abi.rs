@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_void};
-use std::ptr::{from_ref, null, null_mut, without_provenance, without_provenance_mut};
+use std::ptr::{null, null_mut, without_provenance, without_provenance_mut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fencelock_c::*;
@@ -24,12 +24,22 @@ struct World {
 static CALLED: AtomicUsize = AtomicUsize::new(0);
 static DESTROYED: AtomicUsize = AtomicUsize::new(0);
 
-unsafe extern "C" fn called(completion: *const fencelock_completion, _: *mut c_void) {
+/// The input that is run, and the call that was called back last: which one and of which input.
+static INPUT: AtomicUsize = AtomicUsize::new(0);
+static LAST: AtomicUsize = AtomicUsize::new(0);
+
+unsafe extern "C" fn called(completion: *const fencelock_completion, user: *mut c_void) {
     // SAFETY: the library's word.
     let completion = unsafe { *completion };
     assert!(completion.ended);
     free_all(&completion);
+    LAST.store(user.addr(), Ordering::SeqCst);
     CALLED.fetch_add(1, Ordering::SeqCst);
+}
+
+/// What a call passes as its user data: its input and what it was.
+fn user(op: u8) -> *mut c_void {
+    without_provenance_mut(INPUT.load(Ordering::SeqCst) << 8 | usize::from(op))
 }
 
 unsafe extern "C" fn lost(reason: fencelock_loss, _: *mut c_void) {
@@ -57,6 +67,7 @@ fn free_all(completion: &fencelock_completion) {
 /// that began calls back once; when all is freed, no handle is left.
 pub fn abi(bytes: &[u8]) {
     let before = fencelock_live_handles();
+    INPUT.fetch_add(1, Ordering::SeqCst);
     let (called, destroyed) = (CALLED.load(Ordering::SeqCst), DESTROYED.load(Ordering::SeqCst));
     let mut world = World::default();
     let mut listeners = 0;
@@ -75,8 +86,8 @@ pub fn abi(bytes: &[u8]) {
         free(*handle);
     }
     // A client drains on a thread of its own, and says so when it has.
-    until("callbacks", || CALLED.load(Ordering::SeqCst) - called == world.asked);
-    until("user data destroyed", || DESTROYED.load(Ordering::SeqCst) - destroyed == listeners);
+    until("callbacks", world.asked, || CALLED.load(Ordering::SeqCst) - called);
+    until("user data destroyed", listeners, || DESTROYED.load(Ordering::SeqCst) - destroyed);
     // SAFETY: NULL is allowed.
     assert_eq!(unsafe { fencelock_callbacks_wait(-1, null_mut()) }, FENCELOCK_OK);
     assert_eq!(CALLED.load(Ordering::SeqCst) - called, world.asked, "callbacks");
@@ -84,10 +95,17 @@ pub fn abi(bytes: &[u8]) {
     assert_eq!(fencelock_live_handles(), before, "handles");
 }
 
-fn until(what: &str, mut condition: impl FnMut() -> bool) {
+fn until(what: &str, wanted: usize, mut count: impl FnMut() -> usize) {
     let began = std::time::Instant::now();
-    while !condition() {
-        assert!(began.elapsed().as_secs() < 30, "never: {what}");
+    while count() != wanted {
+        let (input, last) = (INPUT.load(Ordering::SeqCst), LAST.load(Ordering::SeqCst));
+        assert!(
+            began.elapsed().as_secs() < 30,
+            "never: {what}: {} of {wanted}; input {input}, called back last: op {} of input {}",
+            count(),
+            last & 0xff,
+            last >> 8,
+        );
         std::thread::yield_now();
     }
 }
@@ -180,7 +198,7 @@ impl World {
                 5 | 6 => {
                     let mut operation = null_mut();
                     let options = self.options(bytes, -1);
-                    let place = if bytes.flip() { from_ref(now).cast_mut() } else { null_mut() };
+                    let place = if bytes.flip() { &raw mut *now } else { null_mut() };
                     let lock = self.any(bytes);
                     let options = &raw const options;
                     let status = match bytes.flip() {
@@ -189,7 +207,7 @@ impl World {
                             options,
                             place,
                             Some(called),
-                            null_mut(),
+                            user(op),
                             &mut operation,
                             error,
                         ),
@@ -198,7 +216,7 @@ impl World {
                             options,
                             place,
                             Some(called),
-                            null_mut(),
+                            user(op),
                             &mut operation,
                             error,
                         ),
@@ -210,9 +228,9 @@ impl World {
                 7 => fencelock_hold_release(self.any(bytes), error),
                 8 => {
                     let hold = self.any(bytes);
-                    let place = if bytes.flip() { from_ref(now).cast_mut() } else { null_mut() };
+                    let place = if bytes.flip() { &raw mut *now } else { null_mut() };
                     let status =
-                        fencelock_hold_release_async(hold, place, Some(called), null_mut(), error);
+                        fencelock_hold_release_async(hold, place, Some(called), user(op), error);
                     self.began(status, now);
                     status
                 }
@@ -320,12 +338,11 @@ impl World {
                     match bytes.flip() {
                         true => fencelock_client_close(client, drain, error),
                         false => {
-                            let user = null_mut();
                             let status = fencelock_client_close_async(
                                 client,
                                 drain,
                                 Some(called),
-                                user,
+                                user(op),
                                 error,
                             );
                             self.began(status, now);

@@ -111,12 +111,42 @@ fn waiting_to_enter_need_not_block() {
 }
 
 #[test]
+fn who_waits_to_enter_does_not_keep_what_was_entered_when_the_lock_is_let_go() {
+    let (client, lock) = lock();
+    let entries = Arc::new(Entries::new());
+    let (told, ended) = mpsc::channel();
+    let enter = |number: u64, limit: Patience| {
+        let (owner, told) = (Owner::Local(number), told.clone());
+        let key = EntryKey::try_from(&owner).unwrap();
+        let done = move |token: Result<u64>| told.send((number, token)).unwrap();
+        entries.enter_async(&lock.clone().owner(owner), key, limit, done)
+    };
+    enter(1, Patience::Try);
+    assert!(ended.recv_timeout(BOUND).unwrap().1.is_ok());
+    enter(2, Patience::Forever);
+    enter(3, Patience::Forever);
+    assert!(ended.try_recv().is_err());
+    entries.end();
+    let mut told = [(); 2].map(|()| ended.recv_timeout(BOUND).unwrap());
+    told.sort_by_key(|(who, _)| *who);
+    let told = told.map(|(who, token)| (who, kind(token)));
+    assert_eq!(told, [(2, ErrorKind::Cancelled), (3, ErrorKind::Cancelled)]);
+    // Nobody is left in, and nobody gets in.
+    assert!(client.drain(BOUND));
+    assert_eq!(entries.total(), 0);
+    assert_eq!(
+        kind(entries.leave(EntryKey::try_from(&Owner::Local(1)).unwrap())),
+        ErrorKind::NotHeld
+    );
+}
+
+#[test]
 fn a_hold_that_is_apart_is_not_counted_on() {
     let (_client, lock) = lock();
     let entries = Entries::new();
     let me = EntryKey::thread();
     let apart = lock.acquire(Patience::Try, None).unwrap();
-    entries.apart(me, apart.clone());
+    entries.apart(me, apart.clone()).unwrap();
     assert_eq!(entries.again(me), None);
     entries.enter(&lock, me, Patience::Try, None).unwrap();
     assert!(entries.again(me).is_some());

@@ -193,7 +193,7 @@ fn break_and_list_see_every_participant() {
     if skip_servers() {
         return;
     }
-    let world = World::new();
+    let world = World::that_remembers();
     let (client, bare) = (world.client("/l"), world.bare());
     let (ours, theirs) = (name("a/ours"), name("a/theirs"));
     let id = hold();

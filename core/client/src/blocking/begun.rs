@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Result;
+use crate::begun::Started;
 use crate::blocking::{Driver, Guard, Interrupt};
 use crate::cancel::cancelled;
-use crate::guard::{Started, released};
+use crate::guard::released;
 use crate::wait::Wait;
 
 /// An acquire that has begun; from [`Lock::begin`](crate::blocking::Lock::begin).

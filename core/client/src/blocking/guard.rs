@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::begun::Started;
 use crate::blocking::{Driver, Interrupt, Releasing};
 use crate::cancel::cancelled;
-use crate::guard::{Started, extended, released};
+use crate::guard::{extended, released};
 use crate::ticket::Ticket;
 use crate::{Abandoned, LossReason, Lost, Result, Token, Wanted};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fencelock_engine::reply::Standing;
 use fencelock_engine::{HoldId, Name};
 use fencelock_testkit::desk::Client;
-use fencelock_testkit::{ZooKeeper, eventually};
+use fencelock_testkit::{ZooKeeper, ZooKeeperBuilder, eventually};
 use fencelock_zookeeper::{Options, ZooKeeperTransport, open};
 use tokio::runtime::Runtime;
 use zookeeper_client as zk;
@@ -21,9 +21,19 @@ pub struct World {
 
 impl World {
     pub fn new() -> World {
+        World::of(ZooKeeper::builder())
+    }
+
+    /// With a server that lets a lock's empty node be for a minute, instead of half a second: what
+    /// it says of the last holder goes with it.
+    pub fn that_remembers() -> World {
+        World::of(ZooKeeper::builder().property("znode.container.checkIntervalMs=60000"))
+    }
+
+    fn of(server: ZooKeeperBuilder) -> World {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        World { server: ZooKeeper::start().unwrap(), runtime: runtime.unwrap() }
+        World { server: server.start().unwrap(), runtime: runtime.unwrap() }
     }
 
     pub fn client(&self, rest: &str) -> ZkClient {
