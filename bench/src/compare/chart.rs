@@ -21,9 +21,9 @@ pub fn bars(table: &Table) -> String {
     let logarithmic = most > least * 50.0;
     let height = TOP + LINE * rows.len() as f64 + 14.0;
     let hint = match (table.better, logarithmic) {
-        (Better::More, true) => "more is better; each tenfold is as long",
+        (Better::More, true) => "more is better; logarithmic scale",
         (Better::More, false) => "more is better",
-        (Better::Less, true) => "less is better; each tenfold is as long",
+        (Better::Less, true) => "less is better; logarithmic scale",
         (Better::Less, false) => "less is better",
     };
     let mut svg = head(&table.name, &format!("{}; {hint}", table.unit), height);
@@ -54,11 +54,11 @@ pub fn bars(table: &Table) -> String {
     svg + "</svg>\n"
 }
 
-/// A line for each library, on axes on which each tenfold is as long.
+/// A line for each library, on logarithmic axes.
 pub fn lines(curves: &Curves) -> String {
     let (plot, bottom) = (300.0, TOP + 300.0);
     let legend = LINE * curves.lines.len() as f64;
-    let hint = format!("{}; each tenfold is as long", curves.unit);
+    let hint = format!("{}; logarithmic scale", curves.unit);
     let mut svg = head(&curves.name, &hint, bottom + 34.0 + legend);
     let all = || curves.lines.iter().flat_map(|it| it.figures.iter().copied());
     let (least, most) = (all().fold(f64::MAX, f64::min), all().fold(0.0, f64::max));
