@@ -20,6 +20,9 @@ const CALM_LEASE: Duration = Duration::from_secs(30);
 const SHORT_LEASE: Duration = Duration::from_secs(1);
 /// The claim of a hold that is handed over.
 const CLAIM: Duration = Duration::from_millis(500);
+/// How long a holder has been inside when something befalls it: a store that is told of a hold only
+/// when it lasts, as ZooKeeper, knows of it by then.
+const INSIDE: Duration = Duration::from_millis(100);
 /// So many others sell before a paused holder may wake up.
 const SOLD_MEANWHILE: usize = 6;
 /// How long the store may take to show that a stopped process does not block it.
@@ -164,6 +167,7 @@ impl Course<'_> {
     /// Stops or kills the process whose worker stands in its critical section.
     fn strike(&mut self, process: u32, parked: Parked) -> Result<(), Failure> {
         let who = process + 1;
+        std::thread::sleep(INSIDE);
         let said = if self.scene == Scene::Killed {
             self.team.kill(process)?;
             self.left.insert(process);
