@@ -64,6 +64,7 @@ pub enum Bug {
     ZkOwnNodeUnwatched,
     ZkDeletionIsGrant,
     ZkLastButOneProves,
+    ZkSentIsHeard,
     ZkOldSessionsNode,
     ZkPartingJoined,
     ZkCoHoldLossForgotten,

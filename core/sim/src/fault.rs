@@ -175,9 +175,11 @@ impl World {
                 self.server.store.rollback();
                 self.server.clock.step(skew);
                 self.tell_step(skew);
-                self.checks.token.went_back |= skew < 0;
                 if !plant::on(Bug::FailoverNotExcused) {
                     self.forgets(None);
+                }
+                if skew < 0 {
+                    self.checks.token.goes_back(self.server.clock.read(self.now));
                 }
                 self.checks.rolled_back(self.now);
                 if held {
@@ -191,9 +193,10 @@ impl World {
             Fault::ClockStep { micros } => {
                 self.server.clock.step(micros);
                 self.tell_step(micros);
-                self.checks.token.went_back |= micros < 0;
                 if micros > 0 {
                     self.checks.breaks(self.now, None);
+                } else {
+                    self.checks.token.goes_back(self.server.clock.read(self.now));
                 }
                 self.cover.add(if micros > 0 { Cover::ClockForward } else { Cover::ClockBack });
             }

@@ -300,6 +300,11 @@ pub const TABLE: &[Planted] = &[
         Bug::ZkFoundOnce,
         "zookeeper: a waiter makes the path above its lock so often and no more",
     ),
+    zookeeper(
+        113,
+        Bug::ZkSentIsHeard,
+        "zookeeper: a request that was long on its way proves the session as if heard at once",
+    ),
 ];
 
 const HALF_WAY: &str = "local heard = redis.pcall('PUBLISH', prefix .. 'inbox:' .. \

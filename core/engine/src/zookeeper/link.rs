@@ -153,7 +153,7 @@ impl Machine {
         if !answered {
             return;
         }
-        session.answer(sent);
+        session.answer(sent, self.now);
         self.say_up();
         self.answer_stale();
     }

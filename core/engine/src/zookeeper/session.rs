@@ -13,19 +13,27 @@ use crate::validity::DRIFT_RATE;
 /// itself: what a server has heard from us reaches the leader with the server's next answer to the
 /// leader's own ping, each half of a tick. A session has two ticks at the least, so that is each
 /// quarter of its timeout at the most. On the way between two servers nothing overtakes; so once a
-/// round trip is answered, one that left a third of the timeout before it has certainly counted.
+/// round trip is answered, one that was answered a third of the timeout before it left has certainly
+/// counted. It counts from when it left; but that may be long before its server heard it.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub id: i64,
     pub timeout: Duration,
     /// The leader has heard of the session no earlier than this.
-    base: Time,
-    /// When the round trips were sent that have been answered and do not count yet.
-    answered: VecDeque<Time>,
+    pub(super) base: Time,
+    /// The round trips that have been answered and do not count yet.
+    answered: VecDeque<Trip>,
     /// A round trip is under way.
     pub asking: bool,
     /// When the next one is due.
     pub due: Time,
+}
+
+/// A round trip through the leader.
+#[derive(Clone, Copy, Debug)]
+struct Trip {
+    sent: Time,
+    answered: Time,
 }
 
 impl Session {
@@ -40,26 +48,30 @@ impl Session {
         }
     }
 
-    /// The time between two round trips through the leader.
+    /// The time between two round trips through the leader. Four of them, less a round trip, are more
+    /// than the third of the timeout that lies between one and the next that proves it.
     pub fn pace(&self) -> Duration {
-        self.timeout / 9
+        self.timeout / 11
     }
 
     /// A round trip through the leader that left at `sent` was answered.
-    pub fn answer(&mut self, sent: Time) {
-        self.answered.push_back(sent);
-        while let Some(&before) = self.answered.front()
-            && (sent.since(before) >= self.timeout / 3
-                || (before < sent && planted!(ZkLastButOneProves)))
-        {
-            self.base = self.base.max(before);
+    pub fn answer(&mut self, sent: Time, now: Time) {
+        self.answered.push_back(Trip { sent, answered: now });
+        while let Some(&before) = self.answered.front() {
+            let heard = if planted!(ZkSentIsHeard) { before.sent } else { before.answered };
+            let counts = sent.since(heard) >= self.timeout / 3
+                || (before.sent < sent && planted!(ZkLastButOneProves));
+            if !counts {
+                break;
+            }
+            self.base = self.base.max(before.sent);
             self.answered.pop_front();
         }
     }
 
     /// Whether enough is left of the session that it is worth telling.
     pub fn is_fresh(&self, now: Time) -> bool {
-        now.since(self.base) <= self.timeout / 2 || planted!(ZkTrustsConnection)
+        now.since(self.base) <= self.timeout * 2 / 3 || planted!(ZkTrustsConnection)
     }
 
     /// The lease of a hold, counted from `from`. The drift that the engine takes off comes to the

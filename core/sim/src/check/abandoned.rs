@@ -171,6 +171,10 @@ impl AbandonedTruth {
                 // it is told of this one.
                 it.forgotten = None;
             }
+            if !grant.reentry && it.last.as_ref().is_some_and(|last| last.token < token) {
+                // Somebody came in between, of whom nothing is promised.
+                it.forgotten = it.last.take();
+            }
             return Ok(());
         }
         let forgotten = it.forgotten.take();

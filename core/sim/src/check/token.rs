@@ -28,8 +28,19 @@ struct Lock {
     /// When it was lost last, by the store's clock; and whether that was within two blocks.
     lost_at: u64,
     lost_twice: bool,
+    /// Since then the store's clock was behind the tokens that were given out: a grant of that time
+    /// may be heard of much later.
+    behind: bool,
     /// Tokens went back by the double fault that is stated.
     excused: bool,
+}
+
+impl Lock {
+    /// The highest token that was given out, also when it is still on its way to a caller.
+    fn known(&self) -> u64 {
+        let last = self.tenures.last_key_value().map_or(0, |(first, _)| *first);
+        self.highest.max(last)
+    }
 }
 
 /// The tokens of every lock.
@@ -52,7 +63,16 @@ impl TokenOrder {
                 it.forgotten = true;
                 it.lost_twice = clock < it.lost_at + 2 * TOKEN_BLOCK;
                 it.lost_at = clock;
+                it.behind |= clock <= it.known();
             }
+        }
+    }
+
+    /// The store's clock was set back, to this.
+    pub fn goes_back(&mut self, clock: u64) {
+        self.went_back = true;
+        for it in &mut self.locks {
+            it.behind |= it.forgotten && clock <= it.known();
         }
     }
 
@@ -80,11 +100,11 @@ impl TokenOrder {
         }
         let repeated = lock.tenures.contains_key(&grant.token) || grant.token <= lock.highest;
         let before = lock.tenures.last_key_value().map_or(0, |(first, _)| *first);
-        // Both at once: the counter is lost, and the clock is behind the tokens, also those that
-        // may still be on their way to a caller.
+        // Both at once: the counter is lost, and the clock is behind the tokens.
         let back = self.went_back || lock.lost_twice;
-        let known = lock.highest.max(before);
-        if grant.token <= known && lock.forgotten && back && clock <= known {
+        let known = lock.known();
+        let behind = clock <= known || lock.behind;
+        if grant.token <= known && lock.forgotten && back && behind {
             lock.excused = true;
             lock.tenures.clear();
             return Ok(true);
@@ -97,6 +117,7 @@ impl TokenOrder {
         }
         // As long as tokens stay below one that was granted before the loss, they may meet it.
         lock.forgotten &= grant.token < before;
+        lock.behind &= lock.forgotten;
         lock.tenures.insert(
             grant.token,
             Tenure {

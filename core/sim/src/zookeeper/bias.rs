@@ -135,10 +135,17 @@ impl ZkBias {
                 for _ in 0..dice.between(12, 24) {
                     let (at, slot) = (at(dice), slot(dice));
                     let span = dice.between(zk.timeout, zk.timeout * 3 / 2);
-                    faults.push(match dice.chance(900) {
-                        true => (at, Fault::Pause { slot, span }),
-                        false => (at, Fault::Zk(ZkFault::PartHolder { lock: 0, span })),
-                    });
+                    if dice.chance(100) {
+                        faults.push((at, Fault::Zk(ZkFault::PartHolder { lock: 0, span })));
+                        continue;
+                    }
+                    faults.push((at, Fault::Pause { slot, span }));
+                    // What it does first when it wakes is long on its way.
+                    if dice.chance(500) {
+                        let by = dice.between(zk.timeout / 4, zk.timeout / 2);
+                        let late = ZkFault::LateRequest { slot: slot as u8, by };
+                        faults.push(((at + span / 2).min(end - 1), Fault::Zk(late)));
+                    }
                 }
             }
             ZkBias::Sharing => {
@@ -178,7 +185,7 @@ impl ZkBias {
 impl crate::zookeeper::ZkPlan {
     /// Sessions of two of the shortest ticks.
     fn shorten(&mut self, options: &mut Options) {
-        self.ensemble.tick = 20 * MS;
+        self.ensemble.tick = 30 * MS;
         self.timeout = 2 * self.ensemble.tick;
         self.ensemble.reap = 20 * self.ensemble.tick;
         options.lease = Duration::from_millis(100);

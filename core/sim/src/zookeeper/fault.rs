@@ -43,6 +43,8 @@ pub enum ZkFault {
     /// A client loses its connection while its next node is being made, which takes the servers
     /// long: it comes back before that is committed.
     SlowCreate { slot: u8 },
+    /// What a client sends next takes so long to its server.
+    LateRequest { slot: u8, by: u64 },
     /// The leader hears the others late, and a client changes its server a few times meanwhile.
     LagLeader { slot: u8, by: u64, span: u64 },
     /// An administrator deletes the first node of a lock.
@@ -69,7 +71,8 @@ impl ZkFault {
             | ZkFault::Part { span, .. }
             | ZkFault::LagLeader { span, .. }
             | ZkFault::PartLeader { span }
-            | ZkFault::PartHolder { span, .. } => Some(span),
+            | ZkFault::PartHolder { span, .. }
+            | ZkFault::LateRequest { by: span, .. } => Some(span),
             ZkFault::DeleteHolder { .. }
             | ZkFault::GiveUp { .. }
             | ZkFault::Orphan { .. }
@@ -155,6 +158,9 @@ impl World {
             }
             ZkFault::SlowCreate { slot } => {
                 zk.deaf.insert(usize::from(slot), Deaf::SlowCreate);
+            }
+            ZkFault::LateRequest { slot, by } => {
+                zk.late.insert(usize::from(slot), by);
             }
             ZkFault::GiveUp { slot } => zk.give_up(usize::from(slot), self.now, env.dice),
             ZkFault::LagLeader { slot, by, span } => {

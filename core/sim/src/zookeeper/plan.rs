@@ -31,7 +31,7 @@ pub struct ZkPlan {
 impl Plan {
     /// Draws what is ZooKeeper's own, in place of what no ensemble has.
     pub(crate) fn draw_zookeeper(&mut self, dice: &mut Dice) {
-        let tick = dice.pick(&[20, 50, 100]) * MS;
+        let tick = dice.pick(&[30, 50, 100]) * MS;
         let timeout = tick * dice.pick(&[2, 2, 3, 5, 10]);
         let servers = dice.pick(&[1, 3, 3, 3, 5]) as usize;
         let link = dice.pick(&[200 * US, MS, 4 * MS]).min(tick / 20);

@@ -99,6 +99,8 @@ pub struct Site {
     pub rough_until: Instant,
     /// The clients that do not hear their next answers of a kind.
     pub deaf: BTreeMap<usize, Deaf>,
+    /// How much later than usual the next request of a client arrives.
+    pub late: BTreeMap<usize, u64>,
 }
 
 impl Site {
@@ -199,6 +201,7 @@ impl World {
             mends: Vec::new(),
             rough_until: 0,
             deaf: BTreeMap::new(),
+            late: BTreeMap::new(),
         };
         let servers = plan.ensemble.servers;
         let library = Library::new(self.now, plan.timeout, servers, &mut self.dice);
@@ -395,7 +398,11 @@ impl World {
                 if pipe.lost_up {
                     return;
                 }
-                let at = (self.now + self.delay()).max(pipe.up_at);
+                let late = match zk.users[library].user {
+                    User::Client { slot, .. } if request => zk.late.remove(&slot),
+                    _ => None,
+                };
+                let at = (self.now + self.delay() + late.unwrap_or(0)).max(pipe.up_at);
                 pipe.up_at = at;
                 self.queue.push(at, Event::Zk(Happening::Arrive { conn, sent }));
             }
