@@ -78,12 +78,17 @@ static void a_lost_entry_is_entered_anew(void) {
     close_pair(pair);
 }
 
-static void a_lock_freed_while_entered_is_released(void) {
-    struct pair pair = open_pair("freed while entered");
+static fencelock_lock *another_handle(struct pair pair) {
     fencelock_string name;
     IS(FENCELOCK_OK, fencelock_lock_name(pair.lock, &name));
     fencelock_lock *other = NULL;
     OK(fencelock_client_lock, pair.client, name.data, name.length, &other);
+    return other;
+}
+
+static void a_lock_freed_while_entered_is_released(void) {
+    struct pair pair = open_pair("freed while entered");
+    fencelock_lock *other = another_handle(pair);
     OK(fencelock_lock_enter, pair.lock, NULL, NULL);
     IS(FENCELOCK_OK, fencelock_lock_free(pair.lock));
     fencelock_hold *hold = acquire(other, fresh(BOUND));
@@ -94,10 +99,7 @@ static void a_lock_freed_while_entered_is_released(void) {
 
 static void who_waits_to_enter_a_freed_lock_is_cancelled(void) {
     struct pair pair = open_pair("freed while waited for");
-    fencelock_string name;
-    IS(FENCELOCK_OK, fencelock_lock_name(pair.lock, &name));
-    fencelock_lock *other = NULL;
-    OK(fencelock_client_lock, pair.client, name.data, name.length, &other);
+    fencelock_lock *other = another_handle(pair);
     OK(fencelock_lock_enter, pair.lock, NULL, NULL);
     fencelock_acquire_options one = local(1, FENCELOCK_FOREVER);
     struct mail waiter = {0};
