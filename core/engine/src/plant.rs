@@ -96,6 +96,7 @@ pub enum Bug {
     StrayJoinTells,
     TiesByChance,
     EndedIsBroken,
+    EchoReleases,
 }
 
 thread_local! {

@@ -5,8 +5,10 @@ mod world;
 use std::time::Duration;
 
 use fencelock_engine::reply::{Abandoned, Push};
+use fencelock_engine::store::Record;
 use fencelock_engine::{
-    Acquired, Ask, ErrorKind, Event, How, LossReason, Options, Outcome, Owner, OwnerId, Patience,
+    Acquired, Ask, Ended, ErrorKind, Event, How, LossReason, Name, Options, Outcome, Owner,
+    OwnerId, Patience,
 };
 use world::World;
 
@@ -352,6 +354,39 @@ fn promise_10_a_local_run_is_bounded_while_another_client_waits() {
     let remote = world.granted(1, other);
     world.release(1, remote.hold).unwrap();
     assert_eq!(world.granted(0, calls[8]).how, How::Push);
+}
+
+#[test]
+fn promise_02_the_echo_of_a_grant_does_not_release_what_is_being_released() {
+    let options = Options { local_run_grants: 1, ..Options::default() };
+    let mut world = World::with(2, options);
+    let held = world.take(0, 1);
+    let (second, _) = world.queue(0, 2);
+    let (third, _) = world.queue(0, 3);
+    world.queue(1, 1);
+    let Record { holds, token, .. } = world.record();
+    world.release(0, held.hold).unwrap();
+    let used = world.granted(0, second).token.get();
+    assert_eq!(used, token + 1);
+    // The release goes along with an acquire for the third, and both are still on their way.
+    world.clients[0].up = false;
+    assert_eq!(world.begin_release(0, world.granted(0, second).hold), Ok(Ended::Pending));
+    let echo = Push::Granted {
+        lock: Name::new("stock").unwrap(),
+        hold: holds[0].hold,
+        token,
+        end: token + 1,
+        abandoned: Abandoned::No,
+        losses: 0,
+        others_waiting: 1,
+    };
+    world.push(0, echo);
+    world.clients[0].up = true;
+    world.pass(10 * SECOND);
+    let ended = |line: &&String| line.contains("0: Release") || line.contains("after: Some");
+    let sent: Vec<_> = world.log.iter().filter(ended).collect();
+    assert!(sent.iter().all(|line| line.contains(&format!("used: {used}"))), "{sent:#?}");
+    assert!(world.is_pending(0, third), "who comes from another client is served before");
 }
 
 #[test]

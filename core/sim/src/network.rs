@@ -144,6 +144,10 @@ impl World {
             push_at: 0,
         });
         self.server.listeners_known = false;
+        if self.clients[slot].link.attempts > 1 {
+            // What kept it away has lasted until now, through the pause before the next attempt.
+            self.trouble(0);
+        }
         let client = &mut self.clients[slot];
         client.link.conn = Some(conn);
         client.link.attempts = 0;

@@ -124,6 +124,7 @@ pub const TABLE: &[Planted] = &[
     code(99, Bug::CoHoldReleaseTells, "an owner's release clears what another hold left"),
     code(106, Bug::TiesByChance, "two calls of one instant are served in the wrong order"),
     code(111, Bug::EndedIsBroken, "a hold whose time was over is told to be broken, or gone"),
+    code(114, Bug::EchoReleases, "the echo of a grant releases what is being released already"),
     scripts(
         57,
         "scripts: the end of one hold of an owner ends the others",

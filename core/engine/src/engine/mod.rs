@@ -318,9 +318,15 @@ impl<C: Clone> Engine<C> {
     /// Whether this client has something in hand under a hold id; the simulator asks.
     #[cfg(feature = "plant")]
     pub fn knows(&self, hold: HoldId) -> bool {
-        // What is only to be released may have a seat elsewhere.
-        let has = |key| self.seats.get(key).is_some_and(|seat| seat.id == hold);
-        self.seat_of(hold).is_some() || self.seats.keys().into_iter().any(has)
+        self.seat_of(hold).is_some() || self.is_leaving(hold)
+    }
+
+    /// Whether a release of the hold is on its way, or will be: it says what was used, and may have
+    /// a seat elsewhere, or go along with an acquire.
+    fn is_leaving(&self, hold: HoldId) -> bool {
+        self.seats.keys().into_iter().filter_map(|key| self.seats.get(key)).any(|seat| {
+            seat.id == hold || seat.after.as_ref().is_some_and(|it| it.release.hold == hold)
+        })
     }
 
     fn seat_of(&self, hold: HoldId) -> Option<Key> {

@@ -334,6 +334,8 @@ impl<C: Clone> Engine<C> {
                 let early = Early { token, end, abandoned, losses, others: others_waiting };
                 match self.seat_of(hold) {
                     Some(key) => self.push_granted(now, key, early),
+                    // An echo: a second release would know nothing of the tokens that were used.
+                    None if self.is_leaving(hold) && !planted!(EchoReleases) => {}
                     None => {
                         // For a hold that is over: give it back.
                         self.effects.push_back(crate::event::Effect::Note(Note::StrayGrant(hold)));

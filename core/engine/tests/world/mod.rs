@@ -218,6 +218,22 @@ impl World {
         }
     }
 
+    /// Begins to release, whatever becomes of that.
+    pub fn begin_release(&mut self, client: usize, hold: HoldKey) -> Result<Ended, Error> {
+        let now = self.time();
+        let c = &mut self.clients[client];
+        c.next += 1;
+        let ended = c.engine.release(now, hold, Some(c.next));
+        self.run();
+        ended
+    }
+
+    /// A client hears a message, wherever it has been for so long.
+    pub fn push(&mut self, client: usize, push: Push) {
+        self.inbox.push((client, Event::Push(push)));
+        self.run();
+    }
+
     pub fn cancel(&mut self, client: usize, call: CallKey) -> bool {
         let now = self.time();
         let cancelled = self.clients[client].engine.cancel(now, call);

@@ -20,11 +20,21 @@ struct Last {
     unclean: bool,
 }
 
+/// The ordinary hold that the store granted last.
+#[derive(Debug)]
+struct Stored {
+    hold: HoldId,
+    token: u64,
+    incarnation: usize,
+    at: Instant,
+    /// A caller has had it.
+    delivered: bool,
+}
+
 #[derive(Debug, Default)]
 struct Lock {
     last: Option<Last>,
-    /// The ordinary hold that the store granted last, and its token.
-    stored: Option<(HoldId, u64)>,
+    stored: Option<Stored>,
     /// That hold was told, and its holder released it: the next one hears 'no'.
     clean: bool,
     /// What was granted up to then may be unknown to the store, or its end known too early.
@@ -77,19 +87,29 @@ impl AbandonedTruth {
     }
 
     /// The store executed a release.
-    pub fn ended(&mut self, lock: usize, release: &Release, released: Released) {
+    pub fn ended(
+        &mut self,
+        lock: usize,
+        release: &Release,
+        released: Released,
+    ) -> Result<(), String> {
         if released == Released::Done {
             self.released.insert(release.hold);
         }
         let it = &mut self.locks[lock];
-        if let Some((hold, token)) = it.stored
-            && released == Released::Done
-            && hold == release.hold
-        {
+        let Some(stored) = it.stored.as_ref().filter(|it| it.hold == release.hold) else {
+            return Ok(());
+        };
+        if released == Released::Left && stored.delivered {
+            let hold = release.hold;
+            return Err(format!("lock {lock}: {hold:?} is released as if nobody had had it"));
+        }
+        if released == Released::Done {
             // Who was told of an earlier token was not told of this one.
-            let told = release.told && release.used >= token;
+            let told = release.told && release.used >= stored.token;
             it.clean = told && !release.lost && self.exact;
         }
+        Ok(())
     }
 
     /// Whether the store released this hold when it was asked to.
@@ -127,12 +147,19 @@ impl AbandonedTruth {
     /// The store made a grant, and says `abandoned` to it.
     pub fn store_granted(
         &mut self,
+        at: Instant,
         grant: &StoreGrant,
         abandoned: Abandoned,
     ) -> Result<(), String> {
         let it = &mut self.locks[grant.lock];
         let clean = std::mem::take(&mut it.clean);
-        it.stored = grant.owner.is_none().then_some((grant.hold, grant.token));
+        it.stored = grant.owner.is_none().then_some(Stored {
+            hold: grant.hold,
+            token: grant.token,
+            incarnation: grant.incarnation,
+            at,
+            delivered: false,
+        });
         if clean && abandoned != Abandoned::No {
             return Err(format!(
                 "lock {}: {:?} is told {abandoned:?} after a clean release",
@@ -154,6 +181,9 @@ impl AbandonedTruth {
     ) -> Result<(), Slip> {
         let token = grant.token.get();
         let it = &mut self.locks[lock];
+        if let Some(stored) = &mut it.stored {
+            stored.delivered |= stored.incarnation == incarnation && stored.at == since;
+        }
         if let Some(last) = &mut it.last
             && last.token == token
         {
@@ -163,6 +193,10 @@ impl AbandonedTruth {
                 last.holds.retain(|hold| !expired.contains(hold));
             }
             last.holds.push((incarnation, tag));
+            return Ok(());
+        }
+        if it.last.as_ref().is_some_and(|last| last.token > token) {
+            // Heard late: who came after it has been told of it.
             return Ok(());
         }
         if grant.reentry || it.spoiled.is_some_and(|spoiled| since <= spoiled) {

@@ -181,7 +181,8 @@ impl Checks {
             let lock = index(&release.lock);
             self.queue.left(lock, release.hold);
             if let Ok(Reply { body: Body::Release(released), .. }) = result {
-                self.abandoned.ended(lock, release, *released);
+                let ended = self.abandoned.ended(lock, release, *released);
+                self.keep("abandoned", at, ended.map_err(Slip::Broken));
             }
         }
         if let Op::Acquire(ask) = op {
@@ -298,7 +299,7 @@ impl Checks {
                     self.fence.excuse(grant.lock);
                     self.waive("token order");
                 }
-                let told = self.abandoned.store_granted(&grant, grant.abandoned);
+                let told = self.abandoned.store_granted(at, &grant, grant.abandoned);
                 self.keep("abandoned", at, told.map_err(Slip::Broken));
                 let order = self.queue.store_granted(at, &grant);
                 self.keep("queue order", at, order);
