@@ -17,6 +17,8 @@ struct caller {
     pthread_t thread;
     fencelock_lock *lock;
     uint64_t end, pairs, longest;
+    uint64_t *spans; // how long each pair took
+    size_t room;
 };
 
 // A lock that is acquired by a thread of its own, and released when it is told to.
@@ -71,19 +73,36 @@ static void release(fencelock_hold *hold) {
 static void *work(void *data) {
     struct caller *caller = data;
     pthread_barrier_wait(&begin);
-    while (now() < caller->end) {
-        uint64_t asked = now();
+    for (uint64_t asked = now(), next; asked < caller->end; asked = next) {
         fencelock_hold *hold = acquire(caller->lock, 0);
         uint64_t waited = now() - asked;
         if (waited > caller->longest) caller->longest = waited;
         release(hold);
-        caller->pairs++;
+        next = now();
+        if (caller->pairs == caller->room) {
+            caller->room = caller->room ? caller->room * 2 : 4096;
+            caller->spans = realloc(caller->spans, caller->room * sizeof *caller->spans);
+        }
+        caller->spans[caller->pairs++] = next - asked;
     }
     return NULL;
 }
 
+static int by_size(const void *one, const void *other) {
+    uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)other;
+    return (a > b) - (a < b);
+}
+
+static uint64_t median(struct caller *caller) {
+    if (!caller->pairs) return 0;
+    qsort(caller->spans, caller->pairs, sizeof *caller->spans, by_size);
+    return caller->spans[caller->pairs / 2];
+}
+
+enum answer { RATE, MEDIAN, FAIRNESS };
+
 // So many callers at once, each with a lock of its own or all with one.
-static void crowd(int count, const char *key, int apart, int64_t span, int fairness) {
+static void crowd(int count, const char *key, int apart, int64_t span, enum answer answer) {
     static struct caller callers[MANY];
     uint64_t total = 0, least = UINT64_MAX, most = 0, longest = 0;
     if (count > MANY) count = MANY;
@@ -97,8 +116,10 @@ static void crowd(int count, const char *key, int apart, int64_t span, int fairn
     pthread_barrier_wait(&begin);
     for (int at = 0; at < count; at++) pthread_join(callers[at].thread, NULL);
     uint64_t took = now() - start;
+    uint64_t middle = answer == MEDIAN ? median(callers) : 0;
     for (int at = 0; at < count; at++) {
         struct caller *caller = &callers[at];
+        free(caller->spans);
         total += caller->pairs;
         if (caller->pairs < least) least = caller->pairs;
         if (caller->pairs > most) most = caller->pairs;
@@ -107,7 +128,8 @@ static void crowd(int count, const char *key, int apart, int64_t span, int fairn
     }
     pthread_barrier_destroy(&begin);
     printf("did %" PRIu64 " %" PRIu64, total, took);
-    if (fairness) printf(" %" PRIu64 " %" PRIu64 " %" PRIu64, least, most, longest);
+    if (answer == MEDIAN) printf(" %" PRIu64, middle);
+    if (answer == FAIRNESS) printf(" %" PRIu64 " %" PRIu64 " %" PRIu64, least, most, longest);
     puts("");
 }
 
@@ -182,9 +204,9 @@ static int64_t millis(const char *word) { return atoll(word) * FENCELOCK_MILLISE
 
 static void obey(char *words[], int count) {
     const char *verb = words[0];
-    if (strcmp(verb, "pairs") == 0 && count == 3) crowd(1, words[1], 0, millis(words[2]), 0);
-    else if (strcmp(verb, "keys") == 0 && count == 4) crowd(atoi(words[1]), words[2], 1, millis(words[3]), 0);
-    else if (strcmp(verb, "hot") == 0 && count == 4) crowd(atoi(words[1]), words[2], 0, millis(words[3]), 1);
+    if (strcmp(verb, "pairs") == 0 && count == 3) crowd(1, words[1], 0, millis(words[2]), MEDIAN);
+    else if (strcmp(verb, "keys") == 0 && count == 4) crowd(atoi(words[1]), words[2], 1, millis(words[3]), RATE);
+    else if (strcmp(verb, "hot") == 0 && count == 4) crowd(atoi(words[1]), words[2], 0, millis(words[3]), FAIRNESS);
     else if (strcmp(verb, "reenter") == 0 && count == 4) reenter(words[1], atoi(words[2]), millis(words[3]));
     else if (strcmp(verb, "acquire") == 0 && count == 4) hold(words[1], words[2], words[3]);
     else if (strcmp(verb, "wait") == 0 && count == 3) wait_for(atoi(words[1]), words[2]);

@@ -48,21 +48,17 @@ async function together(locks, work) {
 /** Acquires and releases until the time is over. */
 const repeat = (ms) => async (lock) => {
   const end = after(ms);
-  let count = 0;
+  const spans = [];
   let longest = 0;
-  for (let asked = now(); asked < end; asked = now()) {
+  for (let asked = now(), next; asked < end; asked = next) {
     const hold = await lock.acquire();
     longest = Math.max(longest, Number(now() - asked));
     await lock.release(hold);
-    count++;
+    next = now();
+    spans.push(Number(next - asked));
   }
-  return { count, longest };
+  return { count: spans.length, spans, longest };
 };
-
-async function rate(keys, ms) {
-  const [done, took] = await together(keys.map(usual), repeat(ms));
-  return ['did', sum(done.map(({ count }) => count)), took];
-}
 
 async function trade(lock) {
   for (let sold = 0; ; sold++) {
@@ -86,12 +82,16 @@ const leaving = new Map();
 
 /** Each gives its answer, where it has not given it itself. */
 const ORDERS = {
-  pairs: (key, ms) => rate([key], ms),
-  keys: (callers, key, ms) =>
-    rate(
-      times(callers, (index) => `${key}-${index}`),
-      ms,
-    ),
+  async pairs(key, ms) {
+    const [[{ count, spans }], took] = await together([usual(key)], repeat(ms));
+    return ['did', count, took, spans.sort((a, b) => a - b)[Math.floor(count / 2)]];
+  },
+
+  async keys(callers, key, ms) {
+    const locks = times(callers, (index) => usual(`${key}-${index}`));
+    const [done, took] = await together(locks, repeat(ms));
+    return ['did', sum(done.map(({ count }) => count)), took];
+  },
 
   async hot(callers, key, ms) {
     const [done, took] = await together(

@@ -119,22 +119,26 @@ class Driver:
 
     def pairs(self, key: str, ms: str) -> tuple[object, ...]:
         """One caller."""
-        return self.keys_of([key], ms)
+        done, took = self.cycle([key], ms)
+        ((spans, _),) = done
+        return "did", len(spans), took, sorted(spans)[len(spans) // 2]
 
     def keys(self, callers: str, key: str, ms: str) -> tuple[object, ...]:
         """Callers beside each other."""
-        return self.keys_of([f"{key}-{index}" for index in range(int(callers))], ms)
+        done, took = self.cycle([f"{key}-{index}" for index in range(int(callers))], ms)
+        return "did", sum(len(spans) for spans, _ in done), took
 
-    def keys_of(self, keys: list[str], ms: str) -> tuple[object, ...]:
+    def cycle(self, keys: list[str], ms: str) -> tuple[list[tuple[list[int], int]], int]:
         """Repeat pairs, with a caller for each key."""
         done, took = self.together(self.repeat, [(self.lock(key), int(ms)) for key in keys])
-        return "did", sum(count for count, _ in done), took
+        return done, took
 
     def hot(self, callers: str, key: str, ms: str) -> tuple[object, ...]:
         """Callers after each other."""
         work = [(self.lock(key), int(ms)) for _ in range(int(callers))]
         done, took = self.together(self.repeat, work)
-        counts, waits = zip(*done)
+        spans, waits = zip(*done)
+        counts = [len(of_one) for of_one in spans]
         return "did", sum(counts), took, min(counts), max(counts), max(waits)
 
     def reenter(self, key: str, held: str, ms: str) -> tuple[object, ...]:
@@ -188,16 +192,18 @@ class Threads(Driver):
         return results, now() - began[0]
 
     @staticmethod
-    def repeat(lock: Any, ms: int) -> tuple[int, int]:
-        """Acquire and release; gives how often, and the longest wait."""
-        count = longest = 0
-        end = now() + ms * 1_000_000
-        while (asked := now()) < end:
+    def repeat(lock: Any, ms: int) -> tuple[list[int], int]:
+        """Acquire and release; gives how long each pair took, and the longest wait."""
+        spans, longest = [], 0
+        asked = now()
+        end = asked + ms * 1_000_000
+        while asked < end:
             lock.acquire()
             longest = max(longest, now() - asked)
             lock.release()
-            count += 1
-        return count, longest
+            spans.append((done := now()) - asked)
+            asked = done
+        return spans, longest
 
     @staticmethod
     def enter(locks: list[Any], ms: int) -> tuple[int, int]:
@@ -283,16 +289,18 @@ class Tasks(Driver):
         return self.call(run())
 
     @staticmethod
-    async def repeat(lock: Any, ms: int) -> tuple[int, int]:
-        """Acquire and release; gives how often, and the longest wait."""
-        count = longest = 0
-        end = now() + ms * 1_000_000
-        while (asked := now()) < end:
+    async def repeat(lock: Any, ms: int) -> tuple[list[int], int]:
+        """Acquire and release; gives how long each pair took, and the longest wait."""
+        spans, longest = [], 0
+        asked = now()
+        end = asked + ms * 1_000_000
+        while asked < end:
             await lock.acquire()
             longest = max(longest, now() - asked)
             await lock.release()
-            count += 1
-        return count, longest
+            spans.append((done := now()) - asked)
+            asked = done
+        return spans, longest
 
     @staticmethod
     async def enter(locks: list[Any], ms: int) -> tuple[int, int]:

@@ -10,6 +10,8 @@ import (
 type tally struct {
 	count   int
 	longest time.Duration
+	// How long each pair took.
+	pairs []time.Duration
 }
 
 // Work is what one caller does from the common beginning on.
@@ -40,11 +42,14 @@ func together(callers int, prepare func(caller int) work) ([]tally, time.Duratio
 // cycle acquires and releases a lock until the time is over.
 func cycle(l lock, span time.Duration) work {
 	return func(began time.Time) (t tally) {
-		for asked := time.Now(); asked.Sub(began) < span; asked = time.Now() {
+		for asked := time.Now(); asked.Sub(began) < span; {
 			l.acquire()
 			t.longest = max(t.longest, time.Since(asked))
 			l.release()
 			t.count++
+			next := time.Now()
+			t.pairs = append(t.pairs, next.Sub(asked))
+			asked = next
 		}
 		return t
 	}
@@ -55,6 +60,14 @@ func sum(tallies []tally) (count int) {
 		count += t.count
 	}
 	return count
+}
+
+func median(pairs []time.Duration) time.Duration {
+	if len(pairs) == 0 {
+		return 0
+	}
+	slices.Sort(pairs)
+	return pairs[len(pairs)/2]
 }
 
 func extremes(tallies []tally) (least, most int, longest time.Duration) {

@@ -34,13 +34,13 @@ type driver struct {
 func (d driver) obey(order []string) {
 	switch verb, words := order[0], order[1:]; verb {
 	case "pairs":
-		go d.pairs(words[:1], words[1])
+		go d.pairs(words[0], words[1])
 	case "keys":
 		keys := make([]string, number(words[0]))
 		for i := range keys {
 			keys[i] = fmt.Sprintf("%s-%d", words[1], i)
 		}
-		go d.pairs(keys, words[2])
+		go d.keys(keys, words[2])
 	case "hot":
 		go d.hot(number(words[0]), words[1], words[2])
 	case "acquire":
@@ -58,11 +58,20 @@ func (d driver) obey(order []string) {
 	}
 }
 
-func (d driver) pairs(keys []string, span string) {
-	tallies, took := together(len(keys), func(i int) work {
+func (d driver) pairs(key, span string) {
+	tallies, took := d.cycle([]string{key}, span)
+	fmt.Println("did", sum(tallies), took.Nanoseconds(), median(tallies[0].pairs).Nanoseconds())
+}
+
+func (d driver) keys(keys []string, span string) {
+	tallies, took := d.cycle(keys, span)
+	fmt.Println("did", sum(tallies), took.Nanoseconds())
+}
+
+func (d driver) cycle(keys []string, span string) ([]tally, time.Duration) {
+	return together(len(keys), func(i int) work {
 		return cycle(d.lock(keys[i], usual), milliseconds(span))
 	})
-	fmt.Println("did", sum(tallies), took.Nanoseconds())
 }
 
 func (d driver) hot(callers int, key, span string) {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::Result;
 use crate::compare::roster::{Entrant, Part};
-use crate::compare::server::{Load, Server};
+use crate::compare::server::{Load, Nested, Server};
 use crate::compare::table::{Better, Row, Table};
 use crate::compare::team::{Team, Turn};
 use crate::peer::nanos;
@@ -132,17 +132,21 @@ pub fn rates(rates: Rates, entrants: &[Entrant], server: &mut Server, dose: Dose
         .map(|it| Team::start(it, rates.processes, server.url()))
         .collect::<Result<_>>()?;
     let mut turns = vec![Vec::<(Turn, Load)>::new(); teams.len()];
-    // The first round warms up.
+    let mut nested = vec![Nested::default(); teams.len()];
+    // The first round warms up, and tells which commands a library's scripts call.
     for round in 0..=dose.rounds {
         for step in 0..teams.len() {
             let at = if round % 2 == 0 { step } else { teams.len() - 1 - step };
             let order = (rates.order)(&teams[at], dose.span * rates.longer);
+            if round == 0 {
+                let watch = server.watch()?;
+                teams[at].turn(&order)?;
+                nested[at] = server.seen(watch)?;
+                continue;
+            }
             server.count_anew()?;
-            let turn = teams[at].turn(&order)?;
-            if let Some(turn) = turn
-                && round > 0
-            {
-                turns[at].push((turn, server.load()?));
+            if let Some(turn) = teams[at].turn(&order)? {
+                turns[at].push((turn, server.load(&nested[at])?));
             }
         }
     }
@@ -150,7 +154,12 @@ pub fn rates(rates: Rates, entrants: &[Entrant], server: &mut Server, dose: Dose
         let mut row = Row::new(&team.entrant, turns.iter().map(|it| it.0.rate).collect());
         let pairs: f64 = turns.iter().map(|it| it.0.count as f64).sum();
         let of = |load: fn(&Load) -> f64| turns.iter().map(|it| load(&it.1)).sum::<f64>() / pairs;
+        if turns.iter().any(|it| !it.0.median.is_zero()) {
+            let medians = turns.iter().map(|it| it.0.median.as_secs_f64() * 1e6);
+            row.more("median of a pair, µs", Spread::of(medians).median);
+        }
         row.more("commands a pair", of(|it| it.commands));
+        row.more("in commands, µs a pair", of(|it| it.in_commands));
         row.more("server's processor, µs a pair", of(|it| it.micros));
         row.more("bytes a pair", of(|it| it.bytes));
         if turns.iter().any(|it| it.0.most > 0) {

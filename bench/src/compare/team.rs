@@ -21,6 +21,8 @@ pub struct Turn {
     pub count: u64,
     /// A second.
     pub rate: f64,
+    /// How long the pair in the middle took, where it is one caller's.
+    pub median: Duration,
     /// The pairs of the caller who had fewest.
     pub least: u64,
     /// The pairs of the caller who had most.
@@ -63,15 +65,19 @@ impl Team {
             let (0, said) = member.wait_for_any(["did", "cannot"]) else { return Ok(None) };
             let numbers: Vec<u64> =
                 said.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
-            let [count, nanos, fairness @ ..] = numbers.as_slice() else {
+            let [count, nanos, more @ ..] = numbers.as_slice() else {
                 return Err(format!("{order}: did {said}").into());
             };
             whole.count += count;
             took = took.max(*nanos);
-            if let [least, most, longest] = fairness {
-                whole.least = whole.least.min(*least);
-                whole.most = whole.most.max(*most);
-                whole.longest = whole.longest.max(Duration::from_nanos(*longest));
+            match more {
+                [median] => whole.median = Duration::from_nanos(*median),
+                [least, most, longest] => {
+                    whole.least = whole.least.min(*least);
+                    whole.most = whole.most.max(*most);
+                    whole.longest = whole.longest.max(Duration::from_nanos(*longest));
+                }
+                _ => {}
             }
         }
         whole.rate = whole.count as f64 * 1e9 / took as f64;

@@ -1,8 +1,11 @@
 //! Who is compared with whom, and how it is shown.
 
+use std::io::BufRead;
+
 use crate::compare::chart;
 use crate::compare::growth::{Curves, Line};
 use crate::compare::roster::{Entrant, roster};
+use crate::compare::server::{Counters, Nested};
 use crate::compare::table::{Better, Row, Table};
 
 fn entrants() -> Vec<Entrant> {
@@ -78,4 +81,30 @@ fn pictures_have_a_mark_for_each_that_has_a_figure() {
 fn a_driver_of_an_unknown_language_is_refused() {
     assert!(roster(&["cobol=x".to_owned()]).unwrap_err().to_string().contains("cobol"));
     assert!(roster(&["x".to_owned()]).is_err());
+}
+
+#[test]
+fn time_of_what_scripts_call_is_counted_once() {
+    let heard = "1.5 [0 lua] \"GET\" \"k]\"\n\
+                 1.6 [0 127.0.0.1:80] \"get\" \"k\"\n\
+                 1.7 [0 127.0.0.1:80] \"EVALSHA\" \"x\\\" y\"\n\
+                 1.8 [0 127.0.0.1:81] \"ECHO\" \"seen-until-here\"\n\
+                 1.9 [0 lua] \"evalsha\" \"never\"\n";
+    let nested = Nested::of(std::io::Cursor::new(heard).split(b'\n')).unwrap();
+    let info = |get: u64, script: u64| {
+        let info = format!(
+            "# Commandstats\r\ncmdstat_get:calls={get},usec={},usec_per_call=2.00\r\n\
+             cmdstat_evalsha:calls={script},usec={},usec_per_call=9.00\r\n\
+             cmdstat_info:calls=7,usec=700,usec_per_call=100.00\r\n\
+             total_net_input_bytes:{get}\r\nused_cpu_user:{get}.5\r\n",
+            get * 2,
+            script * 9
+        );
+        Counters::read(&info).unwrap()
+    };
+    let load = info(30, 10).since(&info(10, 0), &nested);
+    assert_eq!(load.commands, 30.0);
+    // Half of 20 gets of 2 µs, and 10 scripts of 9 µs.
+    assert_eq!(load.in_commands, 110.0);
+    assert_eq!((load.micros, load.bytes), (20e6, 20.0));
 }

@@ -15,21 +15,41 @@ const TAKE: &str = "if tonumber(redis.call('GET', KEYS[1]) or '0') > 0 then \
 
 /// What the callers of a crowd did.
 pub(super) struct Crowd {
-    /// The pairs of each, and its longest wait.
-    shares: Vec<(u64, Duration)>,
+    shares: Vec<Share>,
     took: Duration,
+}
+
+/// What one of them did.
+struct Share {
+    /// How long each of its pairs took.
+    pairs: Vec<Duration>,
+    /// Its longest wait.
+    longest: Duration,
 }
 
 impl Crowd {
     pub fn total(&self) -> (u64, Duration) {
-        (self.shares.iter().map(|it| it.0).sum(), self.took)
+        (self.shares.iter().map(Share::count).sum(), self.took)
+    }
+
+    /// How long the pair in the middle took.
+    pub fn median(&self) -> Duration {
+        let mut pairs: Vec<_> = self.shares.iter().flat_map(|it| &it.pairs).copied().collect();
+        pairs.sort_unstable();
+        pairs.get(pairs.len() / 2).copied().unwrap_or_default()
     }
 
     /// The pairs of who had fewest and most, and the longest wait of all.
     pub fn fairness(&self) -> (u64, u64, Duration) {
-        let pairs = || self.shares.iter().map(|it| it.0);
-        let longest = self.shares.iter().map(|it| it.1).max();
+        let pairs = || self.shares.iter().map(Share::count);
+        let longest = self.shares.iter().map(|it| it.longest).max();
         (pairs().min().unwrap_or(0), pairs().max().unwrap_or(0), longest.unwrap_or_default())
+    }
+}
+
+impl Share {
+    fn count(&self) -> u64 {
+        self.pairs.len() as u64
     }
 }
 
@@ -40,15 +60,17 @@ pub(super) async fn pairs(keys: Vec<Key>, span: Duration) -> Result<Crowd> {
         .into_iter()
         .map(|key| {
             tokio::spawn(async move {
-                let (mut pairs, mut longest) = (0, Duration::ZERO);
-                while start.elapsed() < span {
-                    let asked = Instant::now();
+                let mut share = Share { pairs: Vec::new(), longest: Duration::ZERO };
+                let mut asked = Instant::now();
+                while asked - start < span {
                     let held = key.acquire().await?;
-                    longest = longest.max(asked.elapsed());
+                    share.longest = share.longest.max(asked.elapsed());
                     held.release().await?;
-                    pairs += 1;
+                    let next = Instant::now();
+                    share.pairs.push(next - asked);
+                    asked = next;
                 }
-                Ok::<_, crate::Failed>((pairs, longest))
+                Ok::<_, crate::Failed>(share)
             })
         })
         .collect();

@@ -71,7 +71,8 @@ impl Driver {
         Ok(match *words {
             ["pairs", key, span] => {
                 let crowd = crowd::pairs(vec![library.key(key)?], millis(span)?);
-                did(self.runtime.block_on(crowd)?.total())
+                let crowd = self.runtime.block_on(crowd)?;
+                format!("{} {}", did(crowd.total()), crowd.median().as_nanos())
             }
             ["keys", callers, key, span] => {
                 let keys = (0..callers.parse::<usize>()?)

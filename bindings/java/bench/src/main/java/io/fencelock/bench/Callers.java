@@ -1,5 +1,6 @@
 package io.fencelock.bench;
 
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.BrokenBarrierException;
 import java.util.concurrent.CyclicBarrier;
@@ -12,8 +13,22 @@ final class Callers {
         Tally from(long began);
     }
 
-    /** What one has done: how often, and the longest wait in nanoseconds. */
-    record Tally(long count, long longest) {}
+    /**
+     * What one has done: how often, the longest wait in nanoseconds, and how long each took, as far
+     * as that was looked at.
+     */
+    record Tally(long count, long longest, long[] spans) {
+        Tally(long count, long longest) {
+            this(count, longest, new long[0]);
+        }
+
+        /** How long the pair in the middle took. */
+        long median() {
+            long[] sorted = spans.clone();
+            Arrays.sort(sorted);
+            return sorted.length == 0 ? 0 : sorted[sorted.length / 2];
+        }
+    }
 
     /** What all have done, and how long it took. */
     record Total(List<Tally> tallies, long nanos) {
@@ -73,15 +88,21 @@ final class Callers {
     /** Acquires and releases until the time is over. */
     static Work cycle(Mutex mutex, long nanos) {
         return began -> {
-            long count = 0;
+            int count = 0;
             long longest = 0;
-            for (long asked = began; asked - began < nanos; asked = System.nanoTime()) {
+            long[] spans = new long[4096];
+            long next;
+            for (long asked = began; asked - began < nanos; asked = next) {
                 mutex.lock();
                 longest = Math.max(longest, System.nanoTime() - asked);
                 mutex.unlock();
-                count++;
+                next = System.nanoTime();
+                if (count == spans.length) {
+                    spans = Arrays.copyOf(spans, count * 2);
+                }
+                spans[count++] = next - asked;
             }
-            return new Tally(count, longest);
+            return new Tally(count, longest, Arrays.copyOf(spans, count));
         };
     }
 

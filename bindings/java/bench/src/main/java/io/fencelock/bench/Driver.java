@@ -72,9 +72,9 @@ final class Driver {
 
     private void obey(String[] order) throws Exception {
         switch (order[0]) {
-            case "pairs" -> beside(() -> pairs(1, any -> order[1], order[2]));
+            case "pairs" -> beside(() -> pairs(order[1], order[2]));
             case "keys" -> beside(
-                    () -> pairs(Integer.parseInt(order[1]), i -> order[2] + "-" + i, order[3]));
+                    () -> keys(Integer.parseInt(order[1]), i -> order[2] + "-" + i, order[3]));
             case "hot" -> beside(() -> hot(Integer.parseInt(order[1]), order[2], order[3]));
             case "reenter" -> beside(
                     () -> reenter(order[1], Integer.parseInt(order[2]), nanos(order[3])));
@@ -86,7 +86,12 @@ final class Driver {
         }
     }
 
-    private void pairs(int callers, IntFunction<String> keys, String millis) throws Exception {
+    private void pairs(String key, String millis) throws Exception {
+        Total total = cycle(1, any -> key, millis);
+        say("did", total.count(), total.nanos(), total.tallies().get(0).median());
+    }
+
+    private void keys(int callers, IntFunction<String> keys, String millis) throws Exception {
         Total total = cycle(callers, keys, millis);
         say("did", total.count(), total.nanos());
     }
