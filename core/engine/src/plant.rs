@@ -97,6 +97,7 @@ pub enum Bug {
     TiesByChance,
     EndedIsBroken,
     EchoReleases,
+    PauseOutlastsHold,
 }
 
 thread_local! {

@@ -442,11 +442,14 @@ impl World {
         if self.now < self.clients[slot].paused_until + 2_000 * US {
             self.cover.add(Cover::ExpiredWhilePaused);
         }
-        let half = self.plan.options.lease.as_nanos() as u64 / 2;
+        let quarter = self.plan.options.lease.as_nanos() as u64 / 4;
         // A session may end for many reasons; the machine's own checks look at them.
         let forgotten = reason == LossReason::Gone
             && (!self.checks.exclusion.is_protected(lock, incarnation, tag) || self.zk.is_some());
-        let excused = forgotten || self.was_foreign(lock) || self.now <= self.trouble_until + half;
+        // It pauses before it tries again to connect.
+        let away = self.zk.is_none() && self.clients[slot].link.attempts > 1;
+        let recent = self.now <= self.trouble_until + quarter;
+        let excused = forgotten || self.was_foreign(lock) || away || recent;
         if kept && excused {
             self.checks.waive("watchdog");
         } else if kept {

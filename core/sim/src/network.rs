@@ -66,7 +66,7 @@ pub struct Link {
     pub up: bool,
     /// A connection is being made.
     connecting: bool,
-    attempts: u32,
+    pub(crate) attempts: u32,
     blocked_until: Instant,
     blocked: u32,
     /// What the store says is late by so much until then.

@@ -125,6 +125,7 @@ pub const TABLE: &[Planted] = &[
     code(106, Bug::TiesByChance, "two calls of one instant are served in the wrong order"),
     code(111, Bug::EndedIsBroken, "a hold whose time was over is told to be broken, or gone"),
     code(114, Bug::EchoReleases, "the echo of a grant releases what is being released already"),
+    code(115, Bug::PauseOutlastsHold, "the pause before a repeated renewal outlasts the hold"),
     scripts(
         57,
         "scripts: the end of one hold of an owner ends the others",

@@ -16,6 +16,9 @@ use crate::request::{Beat, MAX_BEATS, Op};
 use crate::time::Time;
 use crate::validity::{DRIFT_FIXED, DRIFT_RATE, valid_until};
 
+/// The least pause before a renewal is repeated, however little is left of its hold.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+
 impl<C: Clone> Engine<C> {
     /// The seat's next beat is due at `at`, or earlier if it was planned earlier.
     pub(super) fn beat_by(&mut self, key: Key, at: Time) {
@@ -380,7 +383,11 @@ impl<C: Clone> Engine<C> {
         seat.overtook = false;
         let tries = seat.tries;
         seat.tries += 1;
-        let delay = self.backoff(tries);
+        // What is left of a hold is not slept through.
+        let left = seat.valid_until.since(now) / 4;
+        let bounded = seat.at == At::Held && !planted!(PauseOutlastsHold);
+        let most = if bounded { left.max(SHORTEST_PAUSE) } else { Duration::MAX };
+        let delay = self.backoff(tries).min(most);
         self.beat_by(key, now + delay);
     }
 }

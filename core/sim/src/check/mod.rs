@@ -156,6 +156,7 @@ impl Checks {
 
     /// The store went back to an earlier state.
     pub fn rolled_back(&mut self, at: Instant) {
+        self.token.rolled_back();
         self.abandoned.spoiled(at, None);
     }
 

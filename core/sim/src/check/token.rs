@@ -18,6 +18,18 @@ pub(crate) struct Tenure {
     pub granted_at: Instant,
 }
 
+impl Tenure {
+    fn of(grant: &StoreGrant, at: Instant) -> Tenure {
+        Tenure {
+            first: grant.token,
+            hold: grant.hold,
+            owner: grant.owner.clone(),
+            incarnation: grant.incarnation,
+            granted_at: grant.asked.unwrap_or(at),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Lock {
     tenures: BTreeMap<u64, Tenure>,
@@ -25,6 +37,8 @@ struct Lock {
     highest: u64,
     /// The counter was lost since the last grant.
     forgotten: bool,
+    /// The store went back to an earlier state since.
+    rolled_back: bool,
     /// When it was lost last, by the store's clock; and whether that was within two blocks.
     lost_at: u64,
     lost_twice: bool,
@@ -68,6 +82,13 @@ impl TokenOrder {
         }
     }
 
+    /// The store went back to an earlier state.
+    pub fn rolled_back(&mut self) {
+        for it in &mut self.locks {
+            it.rolled_back = true;
+        }
+    }
+
     /// The store's clock was set back, to this.
     pub fn goes_back(&mut self, clock: u64) {
         self.went_back = true;
@@ -97,6 +118,11 @@ impl TokenOrder {
             if same {
                 return Ok(false);
             }
+        } else if grant.owner.is_some() && lock.rolled_back && grant.token < lock.known() {
+            // A hold that was over, and of which nobody had heard, lives again in what the store
+            // went back to, and its owner joins it.
+            lock.tenures.insert(grant.token, Tenure::of(grant, at));
+            return Ok(false);
         }
         let repeated = lock.tenures.contains_key(&grant.token) || grant.token <= lock.highest;
         let before = lock.tenures.last_key_value().map_or(0, |(first, _)| *first);
@@ -118,16 +144,8 @@ impl TokenOrder {
         // As long as tokens stay below one that was granted before the loss, they may meet it.
         lock.forgotten &= grant.token < before;
         lock.behind &= lock.forgotten;
-        lock.tenures.insert(
-            grant.token,
-            Tenure {
-                first: grant.token,
-                hold: grant.hold,
-                owner: grant.owner.clone(),
-                incarnation: grant.incarnation,
-                granted_at: grant.asked.unwrap_or(at),
-            },
-        );
+        lock.rolled_back &= lock.forgotten;
+        lock.tenures.insert(grant.token, Tenure::of(grant, at));
         Ok(true)
     }
 
