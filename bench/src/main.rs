@@ -166,9 +166,11 @@ fn zookeeper(args: &Args) -> Result<()> {
 /// Every language beside its peers.
 fn compared(args: &Args) -> Result<()> {
     let entrants = roster(&args.drivers)?;
-    let (rounds, span, handoffs) = if args.quick { (2, 100, 8) } else { (5, 300, 40) };
-    let rounds = args.rounds.unwrap_or(rounds);
-    let dose = Dose { rounds, span, handoffs };
+    let seconds = Duration::from_secs;
+    let full = Dose { rounds: 5, span: 300, handoffs: 40, rest: seconds(3), patience: seconds(45) };
+    let quick = Dose { rounds: 1, span: 100, handoffs: 6, rest: seconds(1), patience: seconds(12) };
+    let mut dose = if args.quick { quick } else { full };
+    dose.rounds = args.rounds.unwrap_or(dose.rounds);
     let wanted = Wanted { only: args.only.clone(), dose, single: args.part };
     if args.part {
         let tables = report::tables(&entrants, &mut Server::start()?, &wanted)?;

@@ -118,11 +118,8 @@ impl Growth {
     fn measure(&self, entrants: &[Entrant], url: &str, dose: Dose) -> Result<Curves> {
         eprintln!("  {}", self.name);
         let takes_part = |it: &&Entrant| self.who.contains(&(it.language, it.library));
-        let mut teams: Vec<Team> = entrants
-            .iter()
-            .filter(takes_part)
-            .map(|it| Team::start(it, self.processes, url))
-            .collect::<Result<_>>()?;
+        let taking_part = entrants.iter().filter(takes_part);
+        let mut teams = Team::start(taking_part, self.processes, url)?;
         let mut figures = vec![Vec::new(); teams.len()];
         for step in self.steps {
             let mut rates = vec![Vec::new(); teams.len()];

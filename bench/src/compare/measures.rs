@@ -21,14 +21,14 @@ pub struct Dose {
     pub span: u64,
     /// How many single hand-offs an entrant does.
     pub handoffs: usize,
+    /// How long waiters get to queue and to come to rest.
+    pub rest: Duration,
+    /// After so long without a holder, nobody is waited for any more.
+    pub patience: Duration,
 }
 
 /// How long another process gets to come to wait.
 const SETTLE: Duration = Duration::from_millis(30);
-/// How long waiters get to queue and to come to rest.
-const REST: Duration = Duration::from_secs(3);
-/// After so long without a holder, nobody is waited for any more.
-const GIVEN_UP: Duration = Duration::from_secs(45);
 /// The lease where all have the same, in milliseconds.
 const LEASE: u64 = 3000;
 /// How many coupons are sold: about as many as an entrant sells in this time, within bounds.
@@ -67,6 +67,11 @@ fn locks(entrant: &Entrant) -> bool {
 /// Those for whom there is one caller at a time.
 fn handing(entrant: &Entrant) -> bool {
     entrant.library != "fencelock-no-handoff"
+}
+
+/// The locks.
+fn rivals(entrants: &[Entrant]) -> impl Iterator<Item = &Entrant> {
+    entrants.iter().filter(|it| locks(it) && handing(it))
 }
 
 /// The measures of rates.
@@ -126,11 +131,8 @@ pub const RATES: [Rates; 6] = [
 /// # Errors
 /// When a driver or the server does not answer.
 pub fn rates(rates: Rates, entrants: &[Entrant], server: &mut Server, dose: Dose) -> Result<Table> {
-    let mut teams: Vec<Team> = entrants
-        .iter()
-        .filter(|it| (rates.who)(it))
-        .map(|it| Team::start(it, rates.processes, server.url()))
-        .collect::<Result<_>>()?;
+    let taking_part = entrants.iter().filter(|it| (rates.who)(it));
+    let mut teams = Team::start(taking_part, rates.processes, server.url())?;
     let mut turns = vec![Vec::<(Turn, Load)>::new(); teams.len()];
     let mut nested = vec![Nested::default(); teams.len()];
     // The first round warms up, and tells which commands a library's scripts call.
@@ -178,11 +180,7 @@ pub fn rates(rates: Rates, entrants: &[Entrant], server: &mut Server, dose: Dose
 /// # Errors
 /// When a driver does not answer.
 pub fn handoff(entrants: &[Entrant], url: &str, dose: Dose) -> Result<Table> {
-    let mut teams: Vec<Team> = entrants
-        .iter()
-        .filter(|it| locks(it) && handing(it))
-        .map(|it| Team::start(it, 2, url))
-        .collect::<Result<_>>()?;
+    let mut teams = Team::start(rivals(entrants), 2, url)?;
     let mut took = vec![Vec::new(); teams.len()];
     for sample in 0..=dose.handoffs {
         for (team, took) in teams.iter_mut().zip(&mut took) {
@@ -217,8 +215,8 @@ pub fn handoff(entrants: &[Entrant], url: &str, dose: Dose) -> Result<Table> {
 /// When a driver does not answer, or more was sold than there was.
 pub fn sale(entrants: &[Entrant], server: &mut Server, dose: Dose) -> Result<Table> {
     let mut rows = Vec::new();
-    for entrant in entrants.iter().filter(|it| handing(it)) {
-        let mut team = Team::start(entrant, 4, server.url())?;
+    let taking_part = entrants.iter().filter(|it| handing(it));
+    for mut team in Team::start(taking_part, 4, server.url())? {
         let trial = format!("hot 4 {} {}", team.key("sale"), dose.span);
         let rate = team.turn(&trial)?.map_or(0.0, |it| it.rate);
         let stock = ((rate * SALE.0) as u64).clamp(SALE.1, SALE.2);
@@ -260,14 +258,10 @@ pub fn sale(entrants: &[Entrant], server: &mut Server, dose: Dose) -> Result<Tab
 ///
 /// # Errors
 /// When a driver does not answer.
-pub fn killed(entrants: &[Entrant], url: &str) -> Result<Table> {
+pub fn killed(entrants: &[Entrant], url: &str, dose: Dose) -> Result<Table> {
     let mut rows: Vec<Row> = Vec::new();
     for (at, lease) in ["default".to_owned(), LEASE.to_string()].iter().enumerate() {
-        let mut teams: Vec<Team> = entrants
-            .iter()
-            .filter(|it| locks(it) && handing(it))
-            .map(|it| Team::start(it, 2, url))
-            .collect::<Result<_>>()?;
+        let mut teams = Team::start(rivals(entrants), 2, url)?;
         let mut deaths = Vec::new();
         for team in &mut teams {
             // Of its own: without a lease the other one is never free again.
@@ -282,7 +276,7 @@ pub fn killed(entrants: &[Entrant], url: &str) -> Result<Table> {
             team.members()[0].kill();
         }
         let begun = Instant::now();
-        while begun.elapsed() < GIVEN_UP
+        while begun.elapsed() < dose.patience
             && !teams.iter_mut().all(|team| team.members()[1].has_said("granted b"))
         {
             thread::sleep(Duration::from_millis(100));
@@ -314,20 +308,19 @@ pub fn killed(entrants: &[Entrant], url: &str) -> Result<Table> {
 ///
 /// # Errors
 /// When a driver does not answer.
-pub fn waiters(entrants: &[Entrant], url: &str) -> Result<Table> {
+pub fn waiters(entrants: &[Entrant], url: &str, dose: Dose) -> Result<Table> {
     let mut rows = Vec::new();
-    for entrant in entrants.iter().filter(|it| locks(it) && handing(it)) {
-        let mut team = Team::start(entrant, 2, url)?;
+    for mut team in Team::start(rivals(entrants), 2, url)? {
         let key = team.key("waiters");
         let [holder, crowd] = team.members() else { return Err("two processes".into()) };
         holder.ask(&format!("acquire a {key} default"), "granted a");
         // What the library makes for its first waiter is not counted.
         crowd.tell(&format!("wait 1 {key}"));
         let (0, _) = crowd.wait_for_any(["waiting", "cannot"]) else { continue };
-        thread::sleep(REST);
+        thread::sleep(dose.rest);
         let before = weight(crowd.pid())?;
         crowd.ask(&format!("wait 10000 {key}"), "waiting");
-        thread::sleep(REST);
+        thread::sleep(dose.rest);
         let after = weight(crowd.pid())?;
         let megabytes = after.0.saturating_sub(before.0) as f64 / 1e6;
         let mut row = Row::new(&team.entrant, vec![megabytes]);

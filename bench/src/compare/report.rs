@@ -77,10 +77,10 @@ pub fn tables(entrants: &[Entrant], server: &mut Server, wanted: &Wanted) -> Res
         keep(measures::sale(entrants, server, *dose)?);
     }
     if is_wanted("killed") {
-        keep(measures::killed(entrants, &url)?);
+        keep(measures::killed(entrants, &url, *dose)?);
     }
     if is_wanted("waiters") {
-        keep(measures::waiters(entrants, &url)?);
+        keep(measures::waiters(entrants, &url, *dose)?);
     }
     Ok(tables)
 }
@@ -98,8 +98,9 @@ pub fn compare(
     let mut server = Server::start()?;
     let mut versions = BTreeMap::from([("redis-server".to_owned(), server.version()?)]);
     for entrant in entrants {
-        let (_, version) = entrant.start(server.url())?;
-        versions.insert(format!("{} {}", entrant.language, entrant.library), version);
+        let version = entrant.start(server.url())?.wait_for("ready");
+        let name = format!("{} {}", entrant.language, entrant.library);
+        versions.insert(name, version.trim().to_owned());
     }
     let load_before = load();
     eprintln!("on all processors:");

@@ -108,15 +108,13 @@ impl Entrant {
             && tasks(self) == tasks(ours)
     }
 
-    /// Starts its driver; gives its version too.
+    /// Starts its driver, which will say that it is ready, and its version.
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn start(&self, url: &str) -> Result<(Driver, String)> {
+    pub fn start(&self, url: &str) -> Result<Driver> {
         let mut command = Command::new(&self.command[0]);
         command.args(&self.command[1..]).args([self.library, url]);
-        let driver = Driver::start(command)?;
-        let version = driver.wait_for("ready");
-        Ok((driver, version.trim().to_owned()))
+        Ok(Driver::start(command)?)
     }
 }

@@ -32,13 +32,24 @@ pub struct Turn {
 }
 
 impl Team {
-    /// Starts so many processes.
+    /// Starts so many processes of each entrant, all at once, since most of them take a while.
     ///
     /// # Errors
     /// When one cannot be started.
-    pub fn start(entrant: &Entrant, processes: usize, url: &str) -> Result<Team> {
-        let members = (0..processes).map(|_| Ok(entrant.start(url)?.0)).collect::<Result<_>>()?;
-        Ok(Team { entrant: entrant.clone(), members })
+    pub fn start<'a>(
+        entrants: impl Iterator<Item = &'a Entrant>,
+        processes: usize,
+        url: &str,
+    ) -> Result<Vec<Team>> {
+        let start = |entrant: &Entrant| {
+            let members = (0..processes).map(|_| entrant.start(url)).collect::<Result<_>>()?;
+            Ok(Team { entrant: entrant.clone(), members })
+        };
+        let teams: Vec<Team> = entrants.map(start).collect::<Result<_>>()?;
+        for member in teams.iter().flat_map(|team| &team.members) {
+            member.wait_for("ready");
+        }
+        Ok(teams)
     }
 
     /// A name for a lock that no other entrant uses.
