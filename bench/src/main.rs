@@ -80,7 +80,7 @@ impl Args {
     }
 
     fn effort(&self) -> Effort {
-        let (rounds, slice) = if self.quick { (3, 60) } else { (11, 200) };
+        let (rounds, slice) = if self.quick { (2, 60) } else { (11, 200) };
         let rounds = self.rounds.unwrap_or(rounds);
         Effort { rounds, slice: Duration::from_millis(slice) }
     }
@@ -168,7 +168,7 @@ fn compared(args: &Args) -> Result<()> {
     let entrants = roster(&args.drivers)?;
     let seconds = Duration::from_secs;
     let full = Dose { rounds: 5, span: 300, handoffs: 40, rest: seconds(3), patience: seconds(45) };
-    let quick = Dose { rounds: 1, span: 100, handoffs: 6, rest: seconds(1), patience: seconds(12) };
+    let quick = Dose { rounds: 1, span: 60, handoffs: 6, rest: seconds(1), patience: seconds(12) };
     let mut dose = if args.quick { quick } else { full };
     dose.rounds = args.rounds.unwrap_or(dose.rounds);
     let wanted = Wanted { only: args.only.clone(), dose, single: args.part };
