@@ -80,7 +80,7 @@ impl Args {
     }
 
     fn effort(&self) -> Effort {
-        let (rounds, slice) = if self.quick { (2, 60) } else { (11, 200) };
+        let (rounds, slice) = if self.quick { (1, 60) } else { (11, 200) };
         let rounds = self.rounds.unwrap_or(rounds);
         Effort { rounds, slice: Duration::from_millis(slice) }
     }
