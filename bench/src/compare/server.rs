@@ -17,11 +17,10 @@ const MARK: &str = "seen-until-here";
 /// A Redis server, and what it was asked.
 pub struct Server {
     url: String,
-    port: u16,
     wire: Connection,
     /// The counters when they were last looked at.
     before: Counters,
-    _server: RedisServer,
+    server: RedisServer,
 }
 
 /// What a server was asked.
@@ -61,8 +60,8 @@ impl Server {
     /// When it does not come up.
     pub fn start() -> Result<Server> {
         let server = RedisServer::start()?;
-        let (url, port, wire) = (server.url(), server.port(), server.connection()?);
-        Ok(Server { url, port, wire, before: Counters::default(), _server: server })
+        let (url, wire) = (server.url(), server.connection()?);
+        Ok(Server { url, wire, before: Counters::default(), server })
     }
 
     /// Where it is.
@@ -93,7 +92,7 @@ impl Server {
     /// # Errors
     /// When it does not answer.
     pub fn watch(&self) -> Result<Watch> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
+        let mut stream = TcpStream::connect(("127.0.0.1", self.server.port()))?;
         stream.write_all(b"MONITOR\r\n")?;
         let mut watch = BufReader::new(stream);
         let mut answer = String::new();
