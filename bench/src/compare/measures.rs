@@ -69,9 +69,13 @@ fn handing(entrant: &Entrant) -> bool {
     entrant.library != "fencelock-no-handoff"
 }
 
-/// The locks.
+/// Locks, one caller at a time.
+fn rival(entrant: &Entrant) -> bool {
+    locks(entrant) && handing(entrant)
+}
+
 fn rivals(entrants: &[Entrant]) -> impl Iterator<Item = &Entrant> {
-    entrants.iter().filter(|it| locks(it) && handing(it))
+    entrants.iter().filter(|it| rival(it))
 }
 
 /// The measures of rates.
@@ -122,7 +126,7 @@ pub const RATES: [Rates; 6] = [
         processes: 1,
         longer: 1,
         order: |team, span| format!("reenter {} 1 {span}", team.key("reentry")),
-        who: |entrant| locks(entrant) && handing(entrant),
+        who: rival,
     },
 ];
 
