@@ -61,7 +61,7 @@ impl Scripts {
         match self.codec.encode(op) {
             Command::Script { script, keys, args } => {
                 command.arg("EVALSHA").arg(script.sha).arg(keys.len());
-                for part in keys.iter().chain(&args) {
+                for part in keys.iter().chain(args.iter()) {
                     command.arg(part);
                 }
             }

@@ -10,6 +10,8 @@ pub const MAX_OWNER: usize = 256;
 /// The longest label of a client, in bytes of UTF-8.
 pub const MAX_LABEL: usize = 128;
 
+const HEXADECIMAL: &[u8; 16] = b"0123456789abcdef";
+
 /// One acquisition at the store. Minted afresh for each, so that a late or repeated release can
 /// never end a hold that came after it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,11 +25,21 @@ impl HoldId {
         }
         u128::from_str_radix(text, 16).ok().map(HoldId)
     }
+
+    /// The 32 hexadecimal digits, without the machinery of `format!`.
+    pub(crate) fn digits(self) -> [u8; 32] {
+        let mut digits = [0; 32];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0.to_be_bytes()) {
+            pair[0] = HEXADECIMAL[usize::from(byte >> 4)];
+            pair[1] = HEXADECIMAL[usize::from(byte & 15)];
+        }
+        digits
+    }
 }
 
 impl fmt::Display for HoldId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
+        f.pad(std::str::from_utf8(&self.digits()).map_err(|_| fmt::Error)?)
     }
 }
 

@@ -147,7 +147,7 @@ fn packed(codec: &Codec, op: &Op) -> redis::Cmd {
     let Command::Script { script, keys, args } = codec.encode(op) else { panic!("no script") };
     let mut command = redis::cmd("EVALSHA");
     command.arg(script.sha).arg(keys.len());
-    for part in keys.iter().chain(&args) {
+    for part in keys.iter().chain(args.iter()) {
         command.arg(part);
     }
     command

@@ -10,7 +10,7 @@ pub(crate) fn command(out: &mut Vec<u8>, command: &Command) {
             bulk(out, b"EVALSHA");
             bulk(out, script.sha.as_bytes());
             number(out, keys.len());
-            for part in keys.iter().chain(args) {
+            for part in keys.iter().chain(args.iter()) {
                 bulk(out, part);
             }
         }
@@ -33,26 +33,11 @@ fn bulk(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 fn number(out: &mut Vec<u8>, value: usize) {
-    let mut digits = [0; 20];
-    bulk(out, decimal(value, &mut digits));
+    bulk(out, itoa::Buffer::new().format(value).as_bytes());
 }
 
 fn header(out: &mut Vec<u8>, kind: u8, value: usize) {
-    let mut digits = [0; 20];
     out.push(kind);
-    out.extend_from_slice(decimal(value, &mut digits));
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
     out.extend_from_slice(b"\r\n");
-}
-
-/// Decimal digits without an allocation or the machinery of `format!`.
-fn decimal(mut value: usize, digits: &mut [u8; 20]) -> &[u8] {
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            return &digits[at..];
-        }
-    }
 }

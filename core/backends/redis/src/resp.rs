@@ -197,10 +197,16 @@ fn text(bytes: &[u8]) -> String {
 }
 
 fn integer(line: &[u8]) -> Result<i64, Stop> {
-    let digits = line.strip_prefix(b"+").unwrap_or(line);
-    std::str::from_utf8(digits)
-        .ok()
-        .filter(|digits| !digits.starts_with('+'))
-        .and_then(|digits| digits.parse().ok())
-        .ok_or(Stop::Bad("a number that is none"))
+    let text = line.strip_prefix(b"+").unwrap_or(line);
+    let (sign, digits) = match text.strip_prefix(b"-") {
+        Some(digits) => (-1, digits),
+        None => (1, text),
+    };
+    let mut number = (!digits.is_empty()).then_some(0_i64);
+    for digit in digits {
+        let value = digit.wrapping_sub(b'0');
+        let value = (value < 10).then_some(sign * i64::from(value));
+        number = number.and_then(|it| it.checked_mul(10)?.checked_add(value?));
+    }
+    number.ok_or(Stop::Bad("a number that is none"))
 }

@@ -73,7 +73,10 @@ impl<C: Clone> Engine<C> {
                 if at > soon {
                     break;
                 }
-                self.no_beat(key);
+                self.beats.pop_first();
+                if let Some(seat) = self.seats.get_mut(key) {
+                    seat.beat_at = None;
+                }
                 if let Some((beat, seat)) = self.beat_of(now, key) {
                     beats.push(beat);
                     beaten.push(seat);

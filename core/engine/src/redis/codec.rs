@@ -6,6 +6,7 @@ use crate::name::Name;
 use crate::redis::Value;
 use crate::redis::key::encode_name;
 use crate::redis::script::{SCRIPTS, Script};
+use crate::redis::words::Words;
 use crate::reply::{Failure, Push, Reply};
 use crate::request::Op;
 
@@ -20,9 +21,9 @@ pub enum Command {
         /// Which script.
         script: &'static Script,
         /// Every key that it touches.
-        keys: Vec<Vec<u8>>,
+        keys: Words,
         /// Its arguments.
-        args: Vec<Vec<u8>>,
+        args: Words,
     },
     /// An ordinary command and its arguments.
     Plain(Vec<Vec<u8>>),
@@ -104,8 +105,14 @@ impl Codec {
 
     /// The keys of a lock: its record, and its queue.
     pub fn keys(&self, name: &Name) -> [Vec<u8>; 2] {
-        let record = format!("{}{{{}}}", self.prefix, encode_name(name.as_str()));
-        let queue = format!("{record}:q");
-        [record.into_bytes(), queue.into_bytes()]
+        let mut keys = Words::default();
+        self.add_keys(&mut keys, name);
+        [0, 1].map(|at| keys.get(at).unwrap_or_default().to_vec())
+    }
+
+    pub(super) fn add_keys(&self, keys: &mut Words, name: &Name) {
+        let (prefix, name) = (self.prefix.as_bytes(), encode_name(name.as_str()));
+        keys.push([prefix, b"{", name.as_bytes(), b"}"]);
+        keys.push([prefix, b"{", name.as_bytes(), b"}:q"]);
     }
 }

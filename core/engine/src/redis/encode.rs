@@ -1,14 +1,12 @@
 //! Requests into commands.
 
+use crate::id::OwnerId;
 use crate::name::Name;
 use crate::redis::codec::{Codec, Command, Inbox};
 use crate::redis::script::{ACQUIRE_AT, BEAT_AT, BREAK_AT, INSPECT_AT, RELEASE_AT, SCRIPTS};
+use crate::redis::words::Words;
 use crate::request::{Acquire, Beat, Mode, Op, Release};
 use crate::time::micros_up;
-
-fn digits(number: u64) -> Vec<u8> {
-    number.to_string().into_bytes()
-}
 
 fn plain(words: &[&str]) -> Command {
     Command::Plain(words.iter().map(|word| word.as_bytes().to_vec()).collect())
@@ -24,72 +22,74 @@ impl Codec {
             Op::Acquire(_) | Op::Revoke(_) | Op::Time => plain(&["TIME"]),
             Op::Beat(beats) => self.beats(beats),
             Op::Release(release) => {
-                let (hold, used, flags) = released(release);
-                self.script(RELEASE_AT, &release.lock, vec![hold, used, flags])
+                let mut args = Words::with_capacity(3, 24);
+                add_release(&mut args, release);
+                self.script(RELEASE_AT, &release.lock, args)
             }
-            Op::Inspect(name) => self.script(INSPECT_AT, name, Vec::new()),
-            Op::Break(name) => self.script(BREAK_AT, name, Vec::new()),
+            Op::Inspect(name) => self.script(INSPECT_AT, name, Words::default()),
+            Op::Break(name) => self.script(BREAK_AT, name, Words::default()),
             Op::List { prefix, .. } => self.scan(prefix, "0"),
         }
     }
 
-    fn script(&self, at: usize, name: &Name, args: Vec<Vec<u8>>) -> Command {
-        Command::Script { script: &SCRIPTS[at], keys: self.keys(name).to_vec(), args }
+    fn script(&self, at: usize, name: &Name, args: Words) -> Command {
+        let mut keys = Words::with_capacity(2, 40);
+        self.add_keys(&mut keys, name);
+        Command::Script { script: &SCRIPTS[at], keys, args }
     }
 
     fn polling(&self) -> u64 {
         u64::from(self.inbox == Inbox::Polling)
     }
 
-    fn acquire(&self, ask: &Acquire) -> Vec<Vec<u8>> {
-        let mut args = vec![
-            ask.hold.to_string().into_bytes(),
-            self.client.clone().into_bytes(),
-            digits(micros_up(ask.lease)),
-            digits(ask.not_after),
-            digits(ask.floor),
-            digits(self.polling()),
-        ];
+    fn acquire(&self, ask: &Acquire) -> Words {
+        let mut args = Words::with_capacity(14, 20);
+        args.hold(ask.hold);
+        args.push([self.client.as_bytes()]);
+        args.number(micros_up(ask.lease));
+        args.number(ask.not_after);
+        args.number(ask.floor);
+        args.number(self.polling());
         match ask.wait {
-            Some(wait) => args.extend([
-                digits(wait.ticket),
-                digits(micros_up(wait.claim)),
-                digits(micros_up(wait.silence)),
-            ]),
-            None => args.extend([Vec::new(), Vec::new(), Vec::new()]),
+            Some(wait) => {
+                args.number(wait.ticket);
+                args.number(micros_up(wait.claim));
+                args.number(micros_up(wait.silence));
+            }
+            None => (0..3).for_each(|_| args.push([])),
         }
-        args.push(ask.owner.as_ref().map_or(Vec::new(), |owner| owner.as_str().into()));
-        args.push(ask.attach.map_or(Vec::new(), digits));
+        args.push([ask.owner.as_ref().map_or("", OwnerId::as_str).as_bytes()]);
+        match ask.attach {
+            Some(token) => args.number(token),
+            None => args.push([]),
+        }
         if let Some(after) = &ask.after {
-            let (hold, used, flags) = released(after);
-            args.extend([hold, used, flags]);
+            add_release(&mut args, after);
         }
         // The absent tail is left out: short arguments are cheaper, and the script's quick part
         // looks at the length.
-        while args.last().is_some_and(Vec::is_empty) {
-            args.pop();
-        }
+        args.trim();
         args
     }
 
     fn beats(&self, beats: &[Beat]) -> Command {
-        let mut keys = Vec::with_capacity(beats.len() * 2);
-        let mut args = Vec::with_capacity(beats.len() * 3 + 2);
-        args.extend([self.client.clone().into_bytes(), digits(self.polling())]);
+        let mut keys = Words::with_capacity(beats.len() * 2, 40);
+        let mut args = Words::with_capacity(beats.len() * 3 + 2, 20);
+        args.push([self.client.as_bytes()]);
+        args.number(self.polling());
         for beat in beats {
-            keys.extend(self.keys(&beat.lock));
-            args.extend([
-                beat.hold.to_string().into_bytes(),
-                digits(micros_up(beat.lease)),
-                digits(beat.used),
-            ]);
+            self.add_keys(&mut keys, &beat.lock);
+            args.hold(beat.hold);
+            args.number(micros_up(beat.lease));
+            args.number(beat.used);
         }
         Command::Script { script: &SCRIPTS[BEAT_AT], keys, args }
     }
 }
 
-fn released(release: &Release) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
+fn add_release(args: &mut Words, release: &Release) {
     let losses = 4 * u64::from(release.losses);
-    let flags = u64::from(release.told) + 2 * u64::from(release.lost) + losses;
-    (release.hold.to_string().into_bytes(), digits(release.used), digits(flags))
+    args.hold(release.hold);
+    args.number(release.used);
+    args.number(u64::from(release.told) + 2 * u64::from(release.lost) + losses);
 }

@@ -1,10 +1,15 @@
 //! Names of locks as parts of keys.
 
+use std::borrow::Cow;
+
 use crate::name::Name;
 
 /// Writes a name so that it can stand between the braces of a hash tag.
-pub(super) fn encode_name(name: &str) -> String {
-    let mut encoded = String::with_capacity(name.len());
+pub(super) fn encode_name(name: &str) -> Cow<'_, str> {
+    if !name.bytes().any(|byte| matches!(byte, b'%' | b'{' | b'}')) {
+        return Cow::Borrowed(name);
+    }
+    let mut encoded = String::with_capacity(name.len() + 8);
     for c in name.chars() {
         match c {
             '%' => encoded.push_str("%25"),
@@ -13,7 +18,7 @@ pub(super) fn encode_name(name: &str) -> String {
             c => encoded.push(c),
         }
     }
-    encoded
+    Cow::Owned(encoded)
 }
 
 /// Reads what [`encode_name`] wrote; `None` for what it never writes.

@@ -14,6 +14,7 @@ mod list;
 mod push;
 mod script;
 mod value;
+mod words;
 
 #[cfg(test)]
 mod tests;
@@ -23,3 +24,4 @@ pub use layout::decode_record;
 pub use list::{ListStep, Listing};
 pub use script::Script;
 pub use value::Value;
+pub use words::Words;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use fencelock_engine::redis::{Codec, Command, Script, Value};
+use fencelock_engine::redis::{Codec, Command, Script, Value, Words};
 use mlua::{Function, Lua, MultiValue, Table, Value as LuaValue};
 
 use crate::redis::keyspace::{Keyspace, Stored, traits};
@@ -51,7 +51,7 @@ struct Run<'a> {
     subscribers: &'a dyn Fn(&[u8]) -> bool,
     published: Published,
     /// The keys that a script declared; `None` outside of scripts.
-    declared: Option<&'a [Vec<u8>]>,
+    declared: Option<&'a Words>,
 }
 
 impl Run<'_> {
@@ -72,7 +72,7 @@ impl Run<'_> {
             );
         }
         if let (Some(declared), Some(key)) = (self.declared, command.get(1))
-            && !declared.contains(key)
+            && !declared.iter().any(|it| it == key)
         {
             return Value::Error(format!(
                 "ERR Script attempted to access a non declared key {:?}",
@@ -243,14 +243,14 @@ fn evaluate(
     lua: &Lua,
     host: &Table,
     function: &Function,
-    keys: &[Vec<u8>],
-    args: &[Vec<u8>],
+    keys: &Words,
+    args: &Words,
     run: &RefCell<Run<'_>>,
 ) -> mlua::Result<Value> {
     let globals = lua.globals();
     for (name, texts) in [("KEYS", keys), ("ARGV", args)] {
         let table = lua.create_table_with_capacity(texts.len(), 0)?;
-        for text in texts {
+        for text in texts.iter() {
             table.raw_push(lua.create_string(text)?)?;
         }
         globals.raw_set(name, table)?;

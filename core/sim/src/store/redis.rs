@@ -85,7 +85,7 @@ impl Store for RedisStore {
         // The lock's hash is the key that its inspection reads first.
         let command = self.codecs[0].encode(&Op::Inspect(lock.clone()));
         if let fencelock_engine::redis::Command::Script { keys, .. } = command
-            && let Some(key) = keys.first()
+            && let Some(key) = keys.get(0)
         {
             self.server.evict(key);
         }
@@ -102,7 +102,7 @@ impl Store for RedisStore {
     fn foreign(&mut self, lock: &Name, queue: Option<bool>) {
         let command = self.codecs[0].encode(&Op::Inspect(lock.clone()));
         let fencelock_engine::redis::Command::Script { keys, .. } = command else { return };
-        for key in &keys {
+        for key in keys.iter() {
             self.server.evict(key);
         }
         if let Some(queue) = queue

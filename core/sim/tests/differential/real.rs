@@ -126,7 +126,7 @@ impl Server for Real {
         }
         let mut words = vec![b"EVALSHA".to_vec(), self.scripts[script.sha].clone().into_bytes()];
         words.push(keys.len().to_string().into_bytes());
-        words.extend(keys.iter().chain(args).cloned());
+        words.extend(keys.iter().chain(args.iter()).map(<[u8]>::to_vec));
         let connection = if self.denied { &mut self.mute } else { &mut self.admin };
         let value = connection.call(&words);
         (value, self.drain())

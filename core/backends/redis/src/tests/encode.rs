@@ -10,14 +10,15 @@ static SCRIPT: Script =
 
 #[test]
 fn a_script_is_packed_as_the_redis_crate_packs_it() {
-    let keys = vec![b"k1".to_vec(), vec![0, 255, b'\r', b'\n'], vec![b'x'; 1234]];
-    let args = vec![b"".to_vec(), b"a".to_vec()];
+    let keys: [&[u8]; 3] = [b"k1", &[0, 255, b'\r', b'\n'], &[b'x'; 1234]];
+    let args: [&[u8]; 2] = [b"", b"a"];
     let mut theirs = redis::cmd("EVALSHA");
     theirs.arg(SCRIPT.sha).arg(keys.len());
     for part in keys.iter().chain(&args) {
         theirs.arg(part);
     }
     let mut ours = Vec::new();
+    let (keys, args) = (keys.into_iter().collect(), args.into_iter().collect());
     encode::command(&mut ours, &Command::Script { script: &SCRIPT, keys, args });
     assert_eq!(ours, theirs.get_packed_command());
 

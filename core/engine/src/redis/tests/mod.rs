@@ -2,7 +2,7 @@
 
 use super::error::refusal;
 use super::key::{decode_name, encode_name};
-use super::{Codec, Command, ListStep, Listing, Value};
+use super::{Codec, Command, ListStep, Listing, Value, Words};
 use crate::id::{ClientId, HoldId};
 use crate::name::Name;
 use crate::reply::{Abandoned, Body, Failure, Push, RefusalKind};
@@ -31,6 +31,26 @@ fn bug_62_a_name_keeps_both_keys_in_one_slot() {
     assert_eq!(decode_name("a%20b"), None);
     let [record, queue] = codec("fl:").keys(&Name::new("}a").unwrap());
     assert_eq!((record.as_slice(), queue.as_slice()), (&b"fl:{%7Da}"[..], &b"fl:{%7Da}:q"[..]));
+}
+
+#[test]
+fn words_are_kept_apart_and_only_the_empty_tail_is_left_out() {
+    let mut words: Words = ["a", "", "bc"].into_iter().collect();
+    words.number(u64::MAX);
+    words.hold(HoldId(0xfe));
+    words.push([b"", b"d"]);
+    words.push([]);
+    words.push([]);
+    assert_eq!((words.len(), words.get(7), words.get(8)), (8, Some(&b""[..]), None));
+    words.trim();
+    let hold = HoldId(0xfe).to_string();
+    let left = ["a", "", "bc", "18446744073709551615", &hold, "d"];
+    assert!(words.iter().eq(left.map(str::as_bytes)));
+    assert!(left.iter().enumerate().all(|(at, word)| words.get(at) == Some(word.as_bytes())));
+    assert_eq!((hold.len(), HoldId::parse(&hold)), (32, Some(HoldId(0xfe))));
+    words = ["", ""].into_iter().collect();
+    words.trim();
+    assert!(words.is_empty());
 }
 
 #[test]
