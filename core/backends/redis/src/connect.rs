@@ -1,6 +1,7 @@
 //! A byte stream to the server.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
+use tokio::task::JoinSet;
 use tokio_rustls::client::TlsStream;
 
 use crate::options::{Address, Options};
@@ -19,6 +21,9 @@ use crate::tls;
 /// How long a silent connection is left alone before the system probes it.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(15);
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
+
+/// How long an address may be silent before the next one is tried beside it, as in RFC 8305.
+const HEAD_START: Duration = Duration::from_millis(250);
 
 /// A byte stream to the server.
 #[derive(Debug)]
@@ -49,9 +54,9 @@ impl Stream {
 /// Connects, and does the TLS handshake.
 pub(crate) async fn dial(options: &Options) -> Result<Stream, NoSession> {
     match &options.address {
-        Address::Tcp { host, port } => Ok(Stream::Tcp(tcp(host, *port).await?)),
+        Address::Tcp { host, port } => Ok(Stream::Tcp(tcp(options, host, *port).await?)),
         Address::Tls { host, port } => {
-            let stream = tcp(host, *port).await?;
+            let stream = tcp(options, host, *port).await?;
             Ok(Stream::Tls(Box::new(tls::wrap(&options.tls, host, stream).await?)))
         }
         #[cfg(unix)]
@@ -66,19 +71,54 @@ pub(crate) async fn dial(options: &Options) -> Result<Stream, NoSession> {
     }
 }
 
-async fn tcp(host: &str, port: u16) -> Result<TcpStream, NoSession> {
+async fn tcp(options: &Options, host: &str, port: u16) -> Result<TcpStream, NoSession> {
     let addresses: Vec<_> = tokio::net::lookup_host((host, port))
         .await
         .map_err(|error| NoSession::Later(format!("cannot find the host '{host}': {error}")))?
         .collect();
-    let mut last = None;
-    for address in addresses {
-        match TcpStream::connect(address).await.and_then(|stream| tune(&stream).map(|()| stream)) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = Some(format!("cannot connect to {host}:{port}: {error}")),
+    if addresses.is_empty() {
+        return Err(NoSession::Later(format!("the host '{host}' has no address")));
+    }
+    race(addresses, options.connect_timeout).await.map_err(|reason| {
+        NoSession::Later(format!("cannot connect to {}: {reason}", options.address))
+    })
+}
+
+/// Connects to the address that answers first. An address that swallows packets must not keep the
+/// others from their turn: the system would wait for it for minutes.
+pub(crate) async fn race(addresses: Vec<SocketAddr>, limit: Duration) -> Result<TcpStream, String> {
+    let several = addresses.len() > 1;
+    // However short the limit, half of it is left when the last one begins.
+    let share = u32::try_from(addresses.len().max(1)).map_or(Duration::ZERO, |n| limit / n / 2);
+    let pause = HEAD_START.min(share);
+    let mut rest = addresses.into_iter();
+    let mut dials = JoinSet::new();
+    let mut failures = Vec::new();
+    loop {
+        if let Some(address) = rest.next() {
+            dials.spawn(async move {
+                let stream = TcpStream::connect(address).await;
+                let stream = stream.and_then(|stream| tune(&stream).map(|()| stream));
+                stream.map_err(|error| match several {
+                    true => format!("{address}: {error}"),
+                    false => error.to_string(),
+                })
+            });
+        }
+        let ended = if rest.len() > 0 {
+            match tokio::time::timeout(pause, dials.join_next()).await {
+                Ok(ended) => ended,
+                Err(_) => continue,
+            }
+        } else {
+            dials.join_next().await
+        };
+        match ended.map(|dial| dial.unwrap_or_else(|error| Err(error.to_string()))) {
+            Some(Ok(stream)) => return Ok(stream),
+            Some(Err(failure)) => failures.push(failure),
+            None => return Err(failures.join("; ")),
         }
     }
-    Err(NoSession::Later(last.unwrap_or_else(|| format!("the host '{host}' has no address"))))
 }
 
 fn tune(stream: &TcpStream) -> io::Result<()> {

@@ -3,6 +3,7 @@
 use fencelock_engine::ClientId;
 use fencelock_engine::redis::{Codec, Inbox, Value};
 
+use crate::caught::caught;
 use crate::connect;
 use crate::conversation::Conversation;
 use crate::credentials::Login;
@@ -71,6 +72,7 @@ pub(crate) async fn connect(options: &Options, caller: &Caller<'_>) -> Result<Re
         inbox = Inbox::Subscribed;
     }
     let now = time(refuse("TIME", main.reply().await?)?)?;
+    Codec::check_time(now).map_err(NoSession::Misconfigured)?;
 
     let mut pushes = None;
     if !resp3 {
@@ -85,12 +87,15 @@ pub(crate) async fn connect(options: &Options, caller: &Caller<'_>) -> Result<Re
 /// The login for this connection.
 pub(crate) async fn login(options: &Options) -> Result<Option<Login>, NoSession> {
     match &options.credentials {
-        Some(credentials) => match credentials.login().await {
-            Ok(login) => Ok(Some(login)),
-            Err(error) if error.is_retryable() => {
+        Some(credentials) => match caught(async { credentials.login().await }).await {
+            Ok(Ok(login)) => Ok(Some(login)),
+            Err(panic) => {
+                Err(NoSession::Later(format!("the credentials callback panicked: {panic}")))
+            }
+            Ok(Err(error)) if error.is_retryable() => {
                 Err(NoSession::Later(format!("the credentials callback failed: {error}")))
             }
-            Err(error) => {
+            Ok(Err(error)) => {
                 Err(NoSession::misconfigured(format!("the credentials callback failed: {error}")))
             }
         },

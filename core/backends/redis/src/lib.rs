@@ -5,6 +5,7 @@
 //! connection is decided elsewhere, in [`fencelock_engine::redis`].
 
 mod backoff;
+mod caught;
 mod connect;
 mod conversation;
 mod credentials;

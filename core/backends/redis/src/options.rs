@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fencelock_engine::redis::Codec;
 use fencelock_engine::{Error, ErrorKind};
 
 use crate::credentials::{Credentials, Login};
@@ -191,6 +192,7 @@ impl Options {
         if self.backoff_min.is_zero() || self.backoff_max < self.backoff_min {
             return Err(invalid("backoff_min must be above zero and at most backoff_max"));
         }
+        Codec::check_prefix(&self.prefix)?;
         if self.tls.cert.is_some() != self.tls.key.is_some() {
             return Err(invalid("tls_cert and tls_key belong together: give both or neither"));
         }

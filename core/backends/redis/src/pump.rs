@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fencelock_engine::event::Event;
 use fencelock_engine::redis::{Codec, Command, ListStep, Listing, Value};
-use fencelock_engine::reply::{Failure, Refusal, RefusalKind};
+use fencelock_engine::reply::{Failure, Refusal, RefusalKind, Reply};
 use fencelock_engine::request::{Op, RequestId};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::tcp;
@@ -47,6 +47,8 @@ pub(crate) struct Pump {
     sockets: Vec<i32>,
     chunk: Box<[u8]>,
     events: Vec<Event>,
+    /// Whose answer is being read: a panic there must not swallow it.
+    reading: Option<RequestId>,
     /// What the socket did not take at once, and how much of it is written.
     writing: Option<(Vec<u8>, usize)>,
     since: Instant,
@@ -98,6 +100,7 @@ impl Pump {
             sockets,
             chunk: vec![0; READ].into_boxed_slice(),
             events: Vec::new(),
+            reading: None,
             writing: None,
             since: Instant::now(),
             demoted: false,
@@ -110,6 +113,11 @@ impl Pump {
 
     pub(crate) fn link(&self) -> Arc<Link> {
         Arc::clone(&self.link)
+    }
+
+    /// How long it has been up.
+    pub(crate) fn age(&self) -> Duration {
+        self.since.elapsed()
     }
 
     /// The descriptors on which answers and pushes come.
@@ -126,6 +134,9 @@ impl Pump {
 
     /// Answers for what is under way, and says why.
     pub(crate) fn finish(mut self, reason: String) {
+        if let Some(request) = self.reading {
+            self.events.push(Event::Reply { request, result: Err(Failure::Unknown) });
+        }
         self.shared.down(&mut self.events);
         self.events.push(Event::Down { reason });
         self.shared.deliver(&mut self.events);
@@ -294,33 +305,42 @@ impl Pump {
 
     /// Takes one answer; true when it led to another question.
     fn reply(&mut self, request: RequestId, op: &Op, value: Value) -> bool {
+        self.reading = Some(request);
         if let Value::Error(line) = &value
             && line.starts_with("NOSCRIPT")
             && let Command::Script { script, .. } = self.codec.encode(op)
         {
             tracing::info!(script = script.name, "the server forgot a script: loading it");
             self.shared.load(script, request);
+            self.reading = None;
             return true;
         }
         self.demoted |= matches!(&value, Value::Error(line) if line.starts_with("READONLY"))
             && self.since.elapsed() >= DEMOTED_AFTER;
         let result = self.codec.decode(op, value);
-        self.events.push(Event::Reply { request, result });
+        self.answer(request, result);
         false
     }
 
     /// Takes one round of a listing; true when another one follows.
     fn round(&mut self, request: RequestId, op: Op, mut listing: Listing, value: Value) -> bool {
+        self.reading = Some(request);
         let result = match self.codec.list_step(&op, &mut listing, value) {
             Ok(ListStep::Send(command)) => {
                 self.shared.ask_on(Awaited::Round(request, op, listing), &command);
+                self.reading = None;
                 return true;
             }
             Ok(ListStep::Done(reply)) => Ok(reply),
             Err(failure) => Err(failure),
         };
-        self.events.push(Event::Reply { request, result });
+        self.answer(request, result);
         false
+    }
+
+    fn answer(&mut self, request: RequestId, result: Result<Reply, Failure>) {
+        self.events.push(Event::Reply { request, result });
+        self.reading = None;
     }
 
     /// A script that was forgotten is there again, or is refused.

@@ -8,6 +8,7 @@ use fencelock_engine::event::Event;
 use fencelock_engine::redis::Codec;
 
 use crate::backoff::Backoff;
+use crate::caught::caught;
 use crate::handshake::{self, Caller, Ready};
 use crate::options::{Address, Options};
 use crate::pump::Pump;
@@ -21,34 +22,54 @@ pub(crate) async fn run(options: Options, client: ClientId, shared: Arc<Shared>)
     let mut backoff = Backoff::new(options.backoff_min, options.backoff_max);
     let address = options.address.to_string();
     while !shared.is_closed() {
-        match connect(&options, &client).await {
-            Ok((codec, ready)) => {
-                let Ready { main, pushes, inbox, now } = ready;
-                let since = tokio::time::Instant::now();
-                tracing::info!(%address, ?inbox, separate = pushes.is_some(), "connected");
-                let mut pump = Pump::new(Arc::clone(&shared), codec, main, pushes);
-                shared.up(pump.link(), pump.sockets(), inbox);
-                let reason = pump.run(Event::Up { now }).await;
+        // Out here it outlives a panic, and answers for what is under way.
+        let mut pump = None;
+        let why = caught(round(&options, &client, &shared, &mut pump)).await;
+        let why = why.unwrap_or_else(|panic| {
+            NoSession::Later(format!("the connection's task panicked: {panic}; please report it"))
+        });
+        let pause = match (why, pump) {
+            (NoSession::Later(reason), Some(pump)) => {
                 tracing::warn!(%address, %reason, "connection lost");
-                pump.finish(reason);
                 // A connection that did not last is no success.
-                if since.elapsed() >= options.backoff_max {
+                if pump.age() >= options.backoff_max {
                     backoff.reset();
                 }
-                tokio::time::sleep(backoff.next()).await;
+                pump.finish(reason);
+                backoff.next()
             }
-            Err(NoSession::Later(reason)) => {
+            (NoSession::Later(reason), None) => {
                 tracing::warn!(%address, %reason, "cannot connect, will try again");
                 shared.deliver(&mut vec![Event::Down { reason }]);
-                tokio::time::sleep(backoff.next()).await;
+                backoff.next()
             }
-            Err(NoSession::Misconfigured(error)) => {
+            (NoSession::Misconfigured(error), _) => {
                 tracing::error!(%address, %error, "cannot connect until this is mended");
                 shared.deliver(&mut vec![Event::Misconfigured(error)]);
-                tokio::time::sleep(backoff.next().max(MISCONFIGURED_PAUSE)).await;
+                backoff.next().max(MISCONFIGURED_PAUSE)
             }
-        }
+        };
+        tokio::time::sleep(pause).await;
     }
+}
+
+/// Connects, and runs the connection in `pump` to its end; says why that came.
+async fn round(
+    options: &Options,
+    client: &ClientId,
+    shared: &Arc<Shared>,
+    pump: &mut Option<Pump>,
+) -> NoSession {
+    let (codec, ready) = match connect(options, client).await {
+        Ok(connected) => connected,
+        Err(why) => return why,
+    };
+    let Ready { main, pushes, inbox, now } = ready;
+    let address = &options.address;
+    tracing::info!(%address, ?inbox, separate = pushes.is_some(), "connected");
+    let pump = pump.insert(Pump::new(Arc::clone(shared), codec, main, pushes));
+    shared.up(pump.link(), pump.sockets(), inbox);
+    NoSession::Later(pump.run(Event::Up { now }).await)
 }
 
 async fn connect(options: &Options, client: &ClientId) -> Result<(Codec, Ready), NoSession> {

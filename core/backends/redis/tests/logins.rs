@@ -345,3 +345,28 @@ fn something_that_is_no_redis() {
     let error = client.await_misconfigured();
     assert!(error.message().contains("is this a Redis server?"), "{error}");
 }
+
+#[test]
+fn a_server_whose_clock_leaves_no_room_for_tokens() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    // The name, the scripts, the time: 2^53 microseconds.
+    let mut said = "+OK\r\n".to_owned();
+    for script in fencelock_engine::redis::Codec::scripts() {
+        said += &format!("$40\r\n{}\r\n", script.sha);
+    }
+    said += "*2\r\n$10\r\n9007199254\r\n$6\r\n740992\r\n";
+    std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            stream.write_all(said.as_bytes()).unwrap();
+            // Until the client has gone; an error says the same.
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+    });
+    let options = Options::from_url(&format!("redis://{address}?protocol=2")).unwrap();
+    let error = Client::open(options).await_misconfigured();
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+    assert!(error.message().contains("clock of the store's host"), "{error}");
+}

@@ -8,9 +8,10 @@ use fencelock_engine::zookeeper::{Change, NodeKind, Stat, ZkError, ZkOp, ZkReply
 use zookeeper_client as zk;
 
 use crate::options::Acl;
+use crate::watches::{Kind, Left};
 
 /// A call's answer, and the watch that it left.
-pub(crate) type Answer = (Result<ZkReply, ZkError>, Option<zk::OneshotWatcher>);
+pub(crate) type Answer = (Result<ZkReply, ZkError>, Option<Left>);
 
 /// A call under way. It leaves with the first poll.
 pub(crate) type Flight = Pin<Box<dyn Future<Output = Answer> + Send>>;
@@ -45,7 +46,8 @@ pub(crate) fn fly(client: Arc<zk::Client>, acl: Acl, op: ZkOp) -> Flight {
         ZkOp::Exists { path, watch: true } => Box::pin(async move {
             match client.check_and_watch_stat(&path).await {
                 Ok((stat, watcher)) => {
-                    (Ok(ZkReply::Exists(stat.as_ref().map(read_stat))), Some(watcher))
+                    let left = Left::new(path, Kind::Node, watcher.changed());
+                    (Ok(ZkReply::Exists(stat.as_ref().map(read_stat))), Some(left))
                 }
                 Err(error) => (Err(read_error(&error)), None),
             }
@@ -57,7 +59,8 @@ pub(crate) fn fly(client: Arc<zk::Client>, acl: Acl, op: ZkOp) -> Flight {
         ZkOp::GetData { path, watch: true } => Box::pin(async move {
             match client.get_and_watch_data(&path).await {
                 Ok((data, stat, watcher)) => {
-                    (Ok(ZkReply::Data { data, stat: read_stat(&stat) }), Some(watcher))
+                    let left = Left::new(path, Kind::Node, watcher.changed());
+                    (Ok(ZkReply::Data { data, stat: read_stat(&stat) }), Some(left))
                 }
                 Err(error) => (Err(read_error(&error)), None),
             }
@@ -69,7 +72,8 @@ pub(crate) fn fly(client: Arc<zk::Client>, acl: Acl, op: ZkOp) -> Flight {
         ZkOp::Children { path, watch: true } => Box::pin(async move {
             match client.get_and_watch_children(&path).await {
                 Ok((names, stat, watcher)) => {
-                    (Ok(ZkReply::Children { names, stat: read_stat(&stat) }), Some(watcher))
+                    let left = Left::new(path, Kind::Children, watcher.changed());
+                    (Ok(ZkReply::Children { names, stat: read_stat(&stat) }), Some(left))
                 }
                 Err(error) => (Err(read_error(&error)), None),
             }

@@ -19,6 +19,7 @@ mod survey_server;
 mod tls;
 mod transport;
 mod url;
+mod watches;
 
 #[cfg(test)]
 mod tests;

@@ -12,14 +12,12 @@ use futures_util::stream::FuturesUnordered;
 use tokio::time::Sleep;
 use zookeeper_client as zk;
 
-use crate::calls::read_change;
 use crate::clock;
 use crate::shared::Shared;
+use crate::watches::Watch;
 
 /// Timers do not count the time during which the host was suspended: the clock is looked at again.
 const LOOK: Duration = Duration::from_secs(1);
-
-type Watch = Pin<Box<dyn Future<Output = zk::WatchedEvent> + Send>>;
 
 /// Why the pump ended.
 pub(crate) enum End {
@@ -65,15 +63,11 @@ pub(crate) async fn run(shared: &Arc<Shared>, client: &zk::Client) -> End {
                     return Poll::Ready(None);
                 }
                 let (new, wake) = shared.poll(cx);
-                for watch in new {
-                    watches.push(Box::pin(watch.changed()));
-                }
+                watches.extend(new);
                 let mut fired = false;
-                while let Poll::Ready(Some(event)) = watches.poll_next_unpin(cx) {
-                    if let Some(what) = read_change(event.event_type) {
-                        shared.handle(Input::Fired { path: event.path, what });
-                        fired = true;
-                    }
+                while let Poll::Ready(Some(ended)) = watches.poll_next_unpin(cx) {
+                    // One that nobody waits for is dropped here, and the crate hears of it.
+                    fired |= ended.is_ok_and(|ended| shared.fired(ended));
                 }
                 if fired {
                     // The calls that follow must be listened to, or their answers wake nobody.

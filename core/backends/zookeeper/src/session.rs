@@ -1,9 +1,12 @@
 //! Gets a session, runs it, and gets another, until closed.
 
+use std::any::Any;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 
 use fencelock_engine::zookeeper::Input;
+use futures_util::FutureExt;
 use zookeeper_client as zk;
 
 use crate::backoff::Backoff;
@@ -13,51 +16,91 @@ use crate::pump::{self, End};
 use crate::shared::Shared;
 
 /// How often to look whether an operator has mended what only an operator can.
-const MISCONFIGURED_PAUSE: Duration = Duration::from_secs(1);
+const MENDED_BY_HAND: Duration = Duration::from_secs(1);
 
 /// How long a server gets to end a session.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(options: Options, shared: Arc<Shared>) {
     let mut backoff = Backoff::new(options.backoff_min, options.backoff_max);
-    let servers = options.connect_string();
     while !shared.is_closed() {
-        // The session lives no shorter than from here on.
-        let since = clock::now();
-        match connect(&options).await {
-            Ok(client) => {
-                backoff.reset();
-                let client = Arc::new(client);
-                let (session, timeout) = (client.session_id().0, client.session_timeout());
-                tracing::info!(%servers, session = format!("{session:#x}"), ?timeout, "session");
-                shared.set_client(Some(Arc::clone(&client)));
-                let wall = clock::wall();
-                shared.handle(Input::Connected { session, timeout, since, wall });
-                let end = pump::run(&shared, &client).await;
-                let states = client.state_watcher();
-                drop(client);
-                match end {
-                    End::Closed if shared.is_closed() => leave(states).await,
-                    End::Expired => {
-                        tracing::warn!(%servers, "the session expired");
-                        shared.handle(Input::Expired);
-                    }
-                    End::AuthFailed => shared.handle(refused(&servers)),
-                    End::Closed => shared.handle(Input::Expired),
-                }
-                shared.set_client(None);
-            }
-            Err(zk::Error::AuthFailed) => {
-                shared.handle(refused(&servers));
-                tokio::time::sleep(backoff.next().max(MISCONFIGURED_PAUSE)).await;
-            }
-            Err(error) => {
-                let reason = explain(&options, &error);
-                tracing::warn!(%servers, %reason, "no session, will try again");
-                shared.handle(Input::Unreachable { reason });
-                tokio::time::sleep(backoff.next()).await;
-            }
+        // Whoever is told may panic, and so may what looks on: that must not be the end of it.
+        let round = AssertUnwindSafe(round(&options, &shared, &mut backoff)).catch_unwind();
+        let ended = round.await;
+        let pause = ended.unwrap_or_else(|panic| {
+            give_up(&shared, &*panic);
+            Some(backoff.next().max(MENDED_BY_HAND))
+        });
+        if let Some(pause) = pause {
+            tokio::time::sleep(pause).await;
         }
+    }
+}
+
+/// One session, from its beginning to its end; gives how long to wait before the next.
+async fn round(options: &Options, shared: &Arc<Shared>, backoff: &mut Backoff) -> Option<Duration> {
+    let servers = options.connect_string();
+    // The session lives no shorter than from here on.
+    let since = clock::now();
+    match connect(options).await {
+        Ok(client) => {
+            backoff.reset();
+            let client = Arc::new(client);
+            let (session, timeout) = (client.session_id().0, client.session_timeout());
+            tracing::info!(%servers, session = format!("{session:#x}"), ?timeout, "session");
+            shared.set_client(Some(Arc::clone(&client)));
+            let wall = clock::wall();
+            shared.handle(Input::Connected { session, timeout, since, wall });
+            let end = pump::run(shared, &client).await;
+            let states = client.state_watcher();
+            drop(client);
+            match end {
+                End::Closed if shared.is_closed() => leave(states).await,
+                End::Expired => {
+                    tracing::warn!(%servers, "the session expired");
+                    shared.handle(Input::Expired);
+                }
+                End::AuthFailed => shared.handle(refused(&servers)),
+                End::Closed => shared.handle(Input::Expired),
+            }
+            shared.set_client(None);
+            None
+        }
+        Err(zk::Error::AuthFailed) => {
+            shared.handle(refused(&servers));
+            Some(backoff.next().max(MENDED_BY_HAND))
+        }
+        Err(error) => {
+            let reason = explain(options, &error);
+            tracing::warn!(%servers, %reason, "no session, will try again");
+            shared.handle(Input::Unreachable { reason });
+            Some(backoff.next())
+        }
+    }
+}
+
+/// After a panic nobody knows how far things had come: the session is given up, with its holds.
+fn give_up(shared: &Shared, panic: &(dyn Any + Send)) {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no text");
+    let reason = format!(
+        "the ZooKeeper session is given up and a new one sought, because of a panic: {text}; mend \
+         what panicked, which may be a tracing subscriber or a waker of the program, or report it"
+    );
+    // Each of these may panic for the same cause.
+    let each: [&dyn Fn(); 4] = [
+        &|| {
+            if shared.has_client() {
+                shared.handle(Input::Expired);
+            }
+        },
+        &|| shared.set_client(None),
+        &|| shared.handle(Input::Unreachable { reason: reason.clone() }),
+        &|| tracing::error!(%reason, "panic"),
+    ];
+    for one in each {
+        // The panic hook has told of it.
+        let _ = panic::catch_unwind(AssertUnwindSafe(one));
     }
 }
 

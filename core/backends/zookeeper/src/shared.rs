@@ -16,6 +16,7 @@ use zookeeper_client as zk;
 use crate::calls::{self, Answer, Flight};
 use crate::clock;
 use crate::options::Acl;
+use crate::watches::{Fired, Watch, Watches};
 
 /// A call under way, or answered while earlier ones are not.
 struct InFlight {
@@ -29,8 +30,7 @@ struct State {
     client: Option<Arc<zk::Client>>,
     /// In the order in which they left, which is that of their answers.
     flights: VecDeque<InFlight>,
-    /// Watches that were left and that the pump has not taken over.
-    watches: Vec<zk::OneshotWatcher>,
+    watches: Watches,
     events: Vec<Event>,
     /// Some thread is telling the engine.
     telling: bool,
@@ -54,7 +54,7 @@ impl Shared {
             machine,
             client: None,
             flights: VecDeque::new(),
-            watches: Vec::new(),
+            watches: Watches::default(),
             events: Vec::new(),
             telling: false,
             armed: Time::MAX,
@@ -113,14 +113,27 @@ impl Shared {
         self.tell();
     }
 
+    /// A watch fired; false when it only ended with its session.
+    pub(crate) fn fired(&self, Fired { kind, event }: Fired) -> bool {
+        let Some(what) = calls::read_change(event.event_type) else { return false };
+        self.state().watches.fired(kind, &event.path);
+        self.handle(Input::Fired { path: event.path, what });
+        true
+    }
+
     /// From now on calls go to this client.
     pub(crate) fn set_client(&self, client: Option<Arc<zk::Client>>) {
         let mut state = self.state();
         state.flights.clear();
-        state.watches.clear();
+        state.watches = Watches::default();
         if !state.closed {
             state.client = client;
         }
+    }
+
+    /// Whether calls go to a session.
+    pub(crate) fn has_client(&self) -> bool {
+        self.state().client.is_some()
     }
 
     /// Gives whether a session is to be ended: not when there is none, or the second time.
@@ -129,7 +142,7 @@ impl Shared {
         state.closed = true;
         let session = state.client.take().is_some();
         state.flights.clear();
-        state.watches.clear();
+        state.watches = Watches::default();
         state.events.clear();
         drop(state);
         self.waker.wake();
@@ -148,6 +161,7 @@ impl Shared {
                     }
                 }
                 Output::Event(event) => state.events.push(event),
+                Output::Unwatch { path } => state.watches.forget(&path),
                 // Never asked for: see `reconnect` of the transport.
                 Output::Reconnect => {}
             }
@@ -169,7 +183,7 @@ impl Shared {
     }
 
     /// Hears what was answered and does what is due; gives new watches, and when to come again.
-    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> (Vec<zk::OneshotWatcher>, Option<Time>) {
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> (Vec<Watch>, Option<Time>) {
         self.waker.register(cx.waker());
         let mut state = self.state();
         let now = clock::now();
@@ -179,10 +193,13 @@ impl Shared {
                     Some(answer) => Poll::Ready(answer),
                     None => first.flight.as_mut().poll(cx),
                 };
-                let Poll::Ready((result, watch)) = polled else { break };
+                let Poll::Ready((result, left)) = polled else { break };
                 let call = first.id;
                 state.flights.pop_front();
-                state.watches.extend(watch);
+                // Whoever asked for it may have left meanwhile.
+                if let Some(left) = left.filter(|left| state.machine.is_watched(&left.path)) {
+                    state.watches.keep(left);
+                }
                 state.machine.handle(now, Input::Result { call, result });
                 self.carry_out(&mut state);
             }
@@ -195,7 +212,7 @@ impl Shared {
         }
         let next = state.machine.next_wake();
         state.armed = next.unwrap_or(Time::MAX);
-        let watches = mem::take(&mut state.watches);
+        let watches = state.watches.take_new();
         drop(state);
         self.tell();
         (watches, next)
@@ -204,11 +221,14 @@ impl Shared {
     /// Tells the engine what has gathered, in its order: one thread at a time, and what a thread
     /// adds while another tells is told by that one.
     fn tell(&self) {
+        // A sink that panics must not silence the client for good.
+        let mut reset = Reset { shared: self, armed: false };
         let mut state = self.state();
         if state.telling {
             return;
         }
         state.telling = true;
+        reset.armed = true;
         while !state.events.is_empty() {
             let mut events = mem::take(&mut state.events);
             drop(state);
@@ -221,5 +241,20 @@ impl Shared {
             }
         }
         state.telling = false;
+        reset.armed = false;
+    }
+}
+
+/// Ends the telling of a thread that unwinds out of it.
+struct Reset<'a> {
+    shared: &'a Shared,
+    armed: bool,
+}
+
+impl Drop for Reset<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.shared.state().telling = false;
+        }
     }
 }

@@ -153,7 +153,7 @@ fn version(survey: &Survey) -> Option<Fact> {
     versions.dedup();
     let oldest = versions.iter().filter_map(|it| Some((number(it)?, *it))).min()?.1;
     let value = versions.join(", ");
-    Some(if number(oldest) < Some((3, 5)) {
+    Some(if number(oldest) < Some((3, 5, 3)) {
         fact(
             "server",
             format!("ZooKeeper {value}"),
@@ -175,10 +175,11 @@ fn version(survey: &Survey) -> Option<Fact> {
     })
 }
 
-/// Major and minor.
-fn number(version: &str) -> Option<(u32, u32)> {
-    let mut parts = version.split('.');
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+/// Major, minor and patch.
+fn number(version: &str) -> Option<(u32, u32, u32)> {
+    // The last part may go on, as in `3.5.3-beta`.
+    let mut parts = version.split(['.', '-']).map(str::parse);
+    Some((parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?))
 }
 
 /// Whether the servers tell what they are.

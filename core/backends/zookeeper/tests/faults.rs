@@ -2,10 +2,14 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use common::{World, granted};
 use fencelock_engine::event::Event;
 use fencelock_engine::reply::{Failure, Released, Standing};
 use fencelock_engine::request::{Op, Release};
+use fencelock_engine::transport::Sink;
 use fencelock_testkit::desk::{BOUND, hold, name};
 use fencelock_testkit::{Fault, Proxy, eventually, skip_servers};
 
@@ -152,4 +156,49 @@ fn no_servers_are_no_error_of_the_opening_and_are_told() {
     let why = why.unwrap();
     assert!(why.contains("quorum") && why.contains(&port.to_string()), "{why}");
     drop(transport);
+}
+
+/// Panics when it is to, in place of passing an event on.
+struct Jumpy {
+    sink: Arc<dyn Sink>,
+    armed: AtomicBool,
+}
+
+impl Sink for Jumpy {
+    fn deliver(&self, event: Event) {
+        assert!(!self.armed.swap(false, Ordering::Relaxed), "startled by {event:?}");
+        self.sink.deliver(event);
+    }
+}
+
+#[test]
+fn a_panic_of_whoever_is_told_ends_the_session_and_not_the_transport() {
+    if skip_servers() {
+        return;
+    }
+    let world = World::new();
+    let options = fencelock_zookeeper::Options::from_url(&world.server.url()).unwrap();
+    let mut jumpy = None;
+    let client = common::ZkClient::open(|id, sink| {
+        let sink = Arc::new(Jumpy { sink, armed: AtomicBool::new(false) });
+        jumpy = Some(Arc::clone(&sink));
+        fencelock_zookeeper::open(options, id, sink, world.runtime.handle()).unwrap()
+    });
+    let (other, bare) = (world.client(""), world.bare());
+    let lock = name("startled");
+    let (id, waiter) = (hold(), hold());
+    client.take(&lock, id);
+    eventually("the note", || (bare.get("/startled").0 == "fencelock 1 held 0 1").then_some(()));
+    jumpy.unwrap().armed.store(true, Ordering::Relaxed);
+    // The holder is told that somebody waits.
+    other.queue(&lock, waiter);
+    let why = |event: &Event| match event {
+        Event::Down { reason } if reason.contains("startled by") => Some(()),
+        _ => None,
+    };
+    client.desk.wait(BOUND, why).expect("the panic is told");
+    granted(&other, &lock, waiter);
+    client.up();
+    assert_eq!(client.beat(&lock, id).standing, Standing::Gone);
+    assert_eq!(client.take(&name("calm"), hold()).standing, Standing::Granted);
 }

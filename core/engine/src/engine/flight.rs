@@ -1,6 +1,6 @@
 //! Requests in flight.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use crate::engine::slab::Key;
@@ -23,7 +23,18 @@ pub(crate) enum Purpose {
     Acquire { seat: Key, lease: Duration, not_after: u64, wait: bool },
     Beat(Vec<Beaten>),
     Release { seat: Key },
-    Query(Key),
+    Query(Asked),
+}
+
+/// What a query has in flight.
+#[derive(Clone, Copy, Debug, Hash)]
+pub(crate) enum Asked {
+    /// Itself.
+    Question(Key),
+    /// A listing. It takes as long as the store has names, so it says nothing of the connection.
+    Listing(Key),
+    /// Whether the store still answers, for a listing that takes long.
+    Alive(Key),
 }
 
 #[derive(Clone, Debug, Hash)]
@@ -33,36 +44,52 @@ pub(crate) struct Flight {
 }
 
 /// The requests in flight, oldest first. Replies come mostly in order, so a queue that is indexed
-/// by the request's number beats a map.
+/// by the request's number beats a map. Listings are kept apart: while one is in flight the queue
+/// would keep the place of every request after it.
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct Flights {
     first: u64,
     queue: VecDeque<Option<Flight>>,
+    listings: BTreeMap<u64, Flight>,
 }
 
 impl Flights {
     pub fn new() -> Flights {
-        Flights { first: 1, queue: VecDeque::new() }
+        Flights { first: 1, queue: VecDeque::new(), listings: BTreeMap::new() }
     }
 
     pub fn push(&mut self, flight: Flight) -> RequestId {
-        self.queue.push_back(Some(flight));
-        RequestId(self.first + self.queue.len() as u64 - 1)
+        let id = self.first + self.queue.len() as u64;
+        if let Purpose::Query(Asked::Listing(_)) = flight.purpose {
+            self.listings.insert(id, flight);
+            self.queue.push_back(None);
+            self.trim();
+        } else {
+            self.queue.push_back(Some(flight));
+        }
+        RequestId(id)
     }
 
     pub fn take(&mut self, id: RequestId) -> Option<Flight> {
+        if let Some(flight) = self.listings.remove(&id.0) {
+            return Some(flight);
+        }
         let index = usize::try_from(id.0.checked_sub(self.first)?).ok()?;
         let flight = self.queue.get_mut(index)?.take();
+        self.trim();
+        flight
+    }
+
+    fn trim(&mut self) {
         while let Some(None) = self.queue.front() {
             self.queue.pop_front();
             self.first += 1;
         }
-        flight
     }
 
-    /// When the oldest one was sent.
+    /// When the oldest one was sent, listings left out.
     pub fn oldest(&self) -> Option<Time> {
-        // The front is never empty: take() sees to it.
+        // The front is never empty: trim() sees to it.
         self.queue.front().and_then(|flight| flight.as_ref()).map(|flight| flight.sent)
     }
 }

@@ -221,8 +221,8 @@ impl<C: Clone> Engine<C> {
         }
         // Tokens must not outrun the store's clock: it is what a lost counter starts again from.
         // Where it stepped back far below them, only the store can go on counting.
-        let bound = self.link.clock.at_least(now) + TOKEN_BLOCK;
-        if next > bound + TOKEN_BLOCK && !session {
+        let bound = self.link.clock.at_least(now).saturating_add(TOKEN_BLOCK);
+        if next > bound.saturating_add(TOKEN_BLOCK) && !session {
             return Step::Requeue;
         }
         let room = next <= seat.end && (session || next < bound) || planted!(BlockNotReserved);

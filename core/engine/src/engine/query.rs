@@ -1,7 +1,7 @@
 //! Questions to the store that concern no hold.
 
 use crate::engine::Engine;
-use crate::engine::flight::{Flight, Purpose};
+use crate::engine::flight::{Asked, Flight, Purpose};
 use crate::engine::slab::Key;
 use crate::engine::timer::Due;
 use crate::error::{Error, ErrorKind};
@@ -18,7 +18,17 @@ pub(crate) struct Query<C> {
     op: Op,
     call: C,
     deadline: Time,
+    /// When it is looked at next: at its deadline, or before.
+    due: Time,
     in_flight: bool,
+    /// The store was asked whether it still answers, and has not said yet.
+    doubted: bool,
+}
+
+impl<C> Query<C> {
+    fn is_listing(&self) -> bool {
+        matches!(self.op, Op::List { .. })
+    }
 }
 
 impl<C: Clone> Engine<C> {
@@ -28,7 +38,8 @@ impl<C: Clone> Engine<C> {
     }
 
     /// Asks the store for the names that begin with `prefix`, at most `limit` of them. Completes
-    /// with [`Outcome::Listed`].
+    /// with [`Outcome::Listed`]. It may take as long as it needs while the store goes on
+    /// answering.
     pub fn list(&mut self, now: Time, prefix: &str, limit: usize, call: C) {
         self.query(now, Op::List { prefix: prefix.to_owned(), limit }, call);
     }
@@ -62,8 +73,10 @@ impl<C: Clone> Engine<C> {
             return;
         }
         let deadline = now + self.options.request_timeout;
-        let key = self.queries.insert(Query { op, call, deadline, in_flight: false });
-        self.timers.insert((deadline, Due::Query(key)));
+        let query = Query { op, call, deadline, due: deadline, in_flight: false, doubted: false };
+        let due = if query.is_listing() { self.half_way(now) } else { deadline };
+        let key = self.queries.insert(query);
+        self.arm_query(key, due);
         self.send_query(now, key);
     }
 
@@ -77,7 +90,8 @@ impl<C: Clone> Engine<C> {
         }
         query.in_flight = true;
         let op = query.op.clone();
-        self.send(Flight { sent: now, purpose: Purpose::Query(key) }, op);
+        let asked = if query.is_listing() { Asked::Listing(key) } else { Asked::Question(key) };
+        self.send(Flight { sent: now, purpose: Purpose::Query(asked) }, op);
     }
 
     pub(super) fn send_queries(&mut self, now: Time) {
@@ -86,7 +100,16 @@ impl<C: Clone> Engine<C> {
         }
     }
 
-    pub(super) fn query_replied(&mut self, now: Time, key: Key, result: Result<Reply, Failure>) {
+    pub(super) fn query_replied(
+        &mut self,
+        now: Time,
+        asked: Asked,
+        result: Result<Reply, Failure>,
+    ) {
+        let key = match asked {
+            Asked::Question(key) | Asked::Listing(key) => key,
+            Asked::Alive(key) => return self.alive_replied(now, key, &result),
+        };
         let Some(query) = self.queries.get_mut(key) else { return };
         query.in_flight = false;
         let outcome = match result {
@@ -107,7 +130,48 @@ impl<C: Clone> Engine<C> {
         self.end_query(key, outcome);
     }
 
-    pub(super) fn query_expired(&mut self, key: Key) {
+    /// Half-way to its deadline, a listing that is under way asks whether the store still answers.
+    pub(super) fn query_due(&mut self, now: Time, key: Key) {
+        let half_way = self.half_way(now);
+        let live = self.link.up && !self.link.abandoned;
+        let Some(query) = self.queries.get_mut(key) else { return };
+        if query.is_listing() && query.in_flight && live && !query.doubted {
+            query.doubted = true;
+            query.deadline = half_way;
+            let purpose = Purpose::Query(Asked::Alive(key));
+            self.send(Flight { sent: now, purpose }, Op::Time);
+            self.arm_query(key, half_way);
+        } else if query.deadline > now {
+            let deadline = query.deadline;
+            self.arm_query(key, deadline);
+        } else {
+            self.query_expired(key);
+        }
+    }
+
+    /// The store answers, so the listing may go on; or the connection went, and its deadline counts.
+    fn alive_replied(&mut self, now: Time, key: Key, result: &Result<Reply, Failure>) {
+        let (half_way, deadline) = (self.half_way(now), now + self.options.request_timeout);
+        let Some(query) = self.queries.get_mut(key) else { return };
+        query.doubted = false;
+        if !matches!(result, Err(Failure::Unknown | Failure::NotSent)) {
+            query.deadline = deadline;
+            self.arm_query(key, half_way);
+        }
+    }
+
+    fn half_way(&self, now: Time) -> Time {
+        now + self.options.request_timeout / 2
+    }
+
+    fn arm_query(&mut self, key: Key, due: Time) {
+        let Some(query) = self.queries.get_mut(key) else { return };
+        self.timers.remove(&(query.due, Due::Query(key)));
+        self.timers.insert((due, Due::Query(key)));
+        query.due = due;
+    }
+
+    fn query_expired(&mut self, key: Key) {
         let error =
             Error::new(ErrorKind::Unavailable, self.unavailable("the store did not answer"));
         self.end_query(key, Outcome::Failed(error));
@@ -121,7 +185,7 @@ impl<C: Clone> Engine<C> {
 
     fn end_query(&mut self, key: Key, outcome: Outcome) {
         if let Some(query) = self.queries.remove(key) {
-            self.timers.remove(&(query.deadline, Due::Query(key)));
+            self.timers.remove(&(query.due, Due::Query(key)));
             self.effects.push_back(Effect::Complete(query.call, outcome));
         }
     }

@@ -279,7 +279,7 @@ impl<C: Clone> Engine<C> {
         let claim = if wait { self.options.claim.min(lease) } else { self.options.claim };
         let claim = if planted!(ClaimShorterThanPoll) { claim / 10 } else { claim };
         let slack = if wait { claim } else { claim.min(TRY_SLACK) };
-        let not_after = self.link.clock.estimate(now) + micros_up(slack);
+        let not_after = self.link.clock.estimate(now).saturating_add(micros_up(slack));
         let acquire = Acquire {
             lock: seat.name.clone(),
             hold: seat.id,

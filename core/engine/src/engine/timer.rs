@@ -48,7 +48,7 @@ impl<C: Clone> Engine<C> {
             match due {
                 Due::Seat(key) => self.seat_due(now, key),
                 Due::Call(key) => self.call_expired(now, key),
-                Due::Query(key) => self.query_expired(key),
+                Due::Query(key) => self.query_due(now, key),
                 Due::Close => self.close_expired(),
             }
         }

@@ -9,6 +9,8 @@ use crate::redis::script::{SCRIPTS, Script};
 use crate::redis::words::Words;
 use crate::reply::{Failure, Push, Reply};
 use crate::request::Op;
+use crate::store::clock_ahead;
+use crate::token::MAX_STORE_TIME;
 
 /// The longest prefix, in bytes.
 const MAX_PREFIX: usize = 64;
@@ -52,20 +54,41 @@ impl Codec {
     /// A codec for `client`, with `prefix` before every key and channel (default `fl:`).
     ///
     /// # Errors
-    /// When the prefix has braces, NUL, or more than 64 bytes.
+    /// As [`Codec::check_prefix`].
     pub fn new(client: ClientId, prefix: &str) -> Result<Codec, Error> {
-        if prefix.len() > MAX_PREFIX || prefix.contains(['{', '}', '\0']) {
-            return Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!("a key prefix may have {MAX_PREFIX} bytes, and no braces and no NUL"),
-            ));
-        }
+        Codec::check_prefix(prefix)?;
         Ok(Codec {
             prefix: prefix.to_owned(),
             channel: format!("{prefix}inbox:{}", client.id()).into_bytes(),
             client: format!("{} {}", client.id(), client.label()),
             inbox: Inbox::Subscribed,
         })
+    }
+
+    /// Checks a prefix of keys and channels.
+    ///
+    /// # Errors
+    /// When it has braces, NUL, or more than 64 bytes.
+    pub fn check_prefix(prefix: &str) -> Result<(), Error> {
+        if prefix.len() > MAX_PREFIX || prefix.contains(['{', '}', '\0']) {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("a key prefix may have {MAX_PREFIX} bytes, and no braces and no NUL"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks the server's time, in microseconds, as the scripts do: a connection to a server whose
+    /// clock is absurd is of no use.
+    ///
+    /// # Errors
+    /// When it leaves no room for tokens.
+    pub fn check_time(now: u64) -> Result<(), Error> {
+        if now < MAX_STORE_TIME {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Misconfigured, clock_ahead().message))
     }
 
     /// Whether the client has a subscription now; encodes later requests accordingly.

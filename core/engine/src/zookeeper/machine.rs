@@ -187,6 +187,12 @@ impl Machine {
         self.timers.first().map(|&(at, _)| at)
     }
 
+    /// Whether anybody waits for word of a node. A watch may be asked for and be wanted no more by
+    /// the time of its answer.
+    pub fn is_watched(&self, path: &str) -> bool {
+        self.watched.contains_key(path)
+    }
+
     /// Does what is due.
     pub fn wake(&mut self, now: Time) {
         self.now = self.now.max(now);
@@ -344,6 +350,7 @@ impl Machine {
             holds.remove(&hold);
             if holds.is_empty() {
                 self.watched.remove(path);
+                self.outputs.push_back(Output::Unwatch { path: path.to_owned() });
             }
         }
     }

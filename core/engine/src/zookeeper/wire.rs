@@ -269,6 +269,12 @@ pub enum Output {
     Calls(Vec<Call>),
     /// Tell the engine.
     Event(Event),
+    /// Nobody waits for word of this node any more: what watches it may go. Calls that come later
+    /// may watch it anew. Not said of a watch that fired, nor when the session ends.
+    Unwatch {
+        /// The node.
+        path: String,
+    },
     /// Give up the connection, and take up the session again by another.
     Reconnect,
 }

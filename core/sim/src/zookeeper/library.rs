@@ -292,8 +292,9 @@ impl Library {
             }
             Said::Fired(fired, zxid) => {
                 self.seen = self.seen.max(zxid);
-                self.forget_watch(&fired);
-                self.told.push_back(Told::Fired(fired));
+                if self.forget_watch(&fired) {
+                    self.told.push_back(Told::Fired(fired));
+                }
             }
             Said::Pong => {}
             Said::Closed => self.lose(now, dice),
@@ -338,21 +339,23 @@ impl Library {
         }
     }
 
-    fn forget_watch(&mut self, fired: &Fired) {
-        match fired.change {
-            Change::Children => {
-                self.child.remove(&fired.path);
-            }
-            Change::Deleted => {
-                self.data.remove(&fired.path);
-                self.exist.remove(&fired.path);
-                self.child.remove(&fired.path);
-            }
-            Change::Created | Change::Data => {
-                self.data.remove(&fired.path);
-                self.exist.remove(&fired.path);
-            }
+    /// Drops the watches on a node. The server's own stays: nobody is told when it fires.
+    pub fn unwatch(&mut self, path: &str) {
+        for table in [&mut self.data, &mut self.exist, &mut self.child] {
+            table.remove(path);
         }
+    }
+
+    /// Gives whether anything was watched that fired.
+    fn forget_watch(&mut self, fired: &Fired) -> bool {
+        let (data, exist, child) = (&mut self.data, &mut self.exist, &mut self.child);
+        let tables = match fired.change {
+            Change::Children => vec![child],
+            Change::Deleted => vec![data, exist, child],
+            Change::Created | Change::Data => vec![data, exist],
+        };
+        let gone = tables.into_iter().filter_map(|table| table.take(&fired.path));
+        gone.count() > 0
     }
 
     /// A timer went off.

@@ -164,6 +164,10 @@ impl World {
                     }
                 }
                 Output::Event(event) => events.push(event),
+                Output::Unwatch { path } => {
+                    self.trace.line(now, || format!("m{slot} unwatches {path}"));
+                    zk.users[seat.library].library.unwatch(&path);
+                }
                 Output::Reconnect => {
                     self.trace.line(now, || format!("m{slot} reconnects"));
                     zk.users[seat.library].library.reconnect(now, &mut self.dice);

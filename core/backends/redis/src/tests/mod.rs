@@ -1,5 +1,6 @@
 //! Tests that need no server.
 
+mod connect;
 mod encode;
 mod resp;
 mod url;

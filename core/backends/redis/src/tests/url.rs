@@ -62,6 +62,7 @@ fn what_is_wrong_is_named() {
     assert!(refused("redis://u:secret@h/0?connect_timeout=0s").contains("connect_timeout"));
     assert!(refused("redis://u:secret@h/0?backoff_max=1ms").contains("backoff"));
     assert!(refused("redis://u:secret@h/0?protocol=4").contains("protocol"));
+    assert!(refused("redis://u:secret@h/0?prefix=a%7Bb").contains("prefix"));
     assert!(refused("redis://u:secret@h/x").contains("database"));
     assert!(refused("redis://u:secret@h/-1").contains("database"));
     assert!(refused("redis://u:secret@h/0?tls_ca=/a").contains("rediss://"));

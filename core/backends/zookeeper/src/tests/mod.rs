@@ -1,2 +1,4 @@
+mod panics;
 mod survey;
 mod url;
+mod watches;

@@ -45,7 +45,7 @@ fn a_sound_ensemble_has_nothing_to_mend() {
 fn each_way_to_be_unsound_is_told() {
     use Severity::{Note, Problem, Warning};
     type Case = (&'static str, Severity, fn(&mut Survey));
-    let cases: [Case; 15] = [
+    let cases: [Case; 16] = [
         ("quorum", Problem, |it| {
             it.servers = vec![server(Word::Idle, false); 3];
             it.refused = Some("no server serves".to_owned());
@@ -60,6 +60,7 @@ fn each_way_to_be_unsound_is_told() {
         ("ensemble", Warning, |it| it.voters = Some(5)),
         ("ensemble", Note, |it| it.voters = None),
         ("server", Problem, |it| it.servers[0] = serving("3.4.14", "leader")),
+        ("server", Problem, |it| it.servers[0] = serving("3.5.2-alpha", "leader")),
         ("server", Note, |it| it.servers[0] = serving("3.10.0", "leader")),
         ("commands", Note, |it| it.servers[0] = server(Word::Untold, true)),
         ("session", Warning, |it| it.granted = Some(Duration::from_secs(40))),

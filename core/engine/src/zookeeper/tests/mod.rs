@@ -8,6 +8,7 @@ mod owner;
 mod query;
 mod session;
 mod simple;
+mod unwatch;
 
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ struct Talk {
     events: Vec<Event>,
     /// What was last looked at.
     seen: Vec<Event>,
+    /// The nodes that nobody waits for any more.
+    unwatched: Vec<String>,
     /// How many batches left since the last look.
     batches: usize,
     requests: u64,
@@ -105,6 +108,7 @@ impl Talk {
             calls: Vec::new(),
             events: Vec::new(),
             seen: Vec::new(),
+            unwatched: Vec::new(),
             batches: 0,
             requests: 0,
         };
@@ -146,6 +150,7 @@ impl Talk {
                     self.calls.extend(calls);
                 }
                 Output::Event(event) => self.events.push(event),
+                Output::Unwatch { path } => self.unwatched.push(path),
                 Output::Reconnect => {}
             }
         }
