@@ -15,7 +15,7 @@ use crate::span;
     name = "fencelock",
     version,
     about = "A distributed lock for commands and services",
-    long_about = "A distributed lock for commands and services, over Redis, SQLite or memory.\n\n\
+    long_about = "A distributed lock for commands and services, over Redis, ZooKeeper, SQLite or memory.\n\n\
         Without --store and FENCELOCK_STORE, locks live in a SQLite file of your own on this \
         machine, and nothing needs to run.",
     after_help = "Exit codes of every command: 0 done; 1 no (lock taken, nothing held, a check \
@@ -34,7 +34,7 @@ pub struct Args {
 /// What every command understands.
 #[derive(Debug, ClapArgs)]
 pub struct Common {
-    /// The store: sqlite:PATH, redis://HOST, rediss://HOST, redis+unix:///PATH
+    /// The store: sqlite:PATH, redis://HOST, rediss://HOST, redis+unix:///PATH, zk://HOST,HOST/PATH
     #[arg(
         long,
         global = true,
@@ -96,9 +96,9 @@ pub struct Run {
     #[arg(long, short = 'n', conflicts_with = "wait")]
     pub no_wait: bool,
     /// The lease, renewed at a third while the command runs; after a crash of this machine others
-    /// wait so long
-    #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = span::parse)]
-    pub lease: Duration,
+    /// wait so long. Default: the store's URL's, or 30s
+    #[arg(long, value_name = "SPAN", value_parser = span::parse)]
+    pub lease: Option<Duration>,
     /// End the command when it has had the lock for so long
     #[arg(long, value_name = "SPAN", value_parser = span::parse)]
     pub max_hold: Option<Duration>,

@@ -1,5 +1,7 @@
 //! Exit codes, as `flock` and `timeout` have them.
 
+use std::ffi::OsString;
+
 /// What was asked is done.
 pub const DONE: u8 = 0;
 /// A plain no: the lock was not to be had, is not held, or a check failed.
@@ -24,10 +26,38 @@ pub fn for_usage(wrong: &clap::Error) -> u8 {
     if !wrong.use_stderr() {
         return DONE;
     }
-    if std::env::args_os().nth(1).is_some_and(|word| word == "run") { OWN } else { USAGE }
+    if is_run(std::env::args_os().skip(1)) { OWN } else { USAGE }
+}
+
+/// Whether the first word that is no option, nor the value of `--store`, is `run`.
+fn is_run(mut words: impl Iterator<Item = OsString>) -> bool {
+    while let Some(word) = words.next() {
+        if word == "--store" {
+            words.next();
+        } else if !word.as_encoded_bytes().starts_with(b"-") {
+            return word == "run";
+        }
+    }
+    false
 }
 
 /// The code of a command that was ended by a signal.
 pub fn of_signal(signal: i32) -> u8 {
     SIGNALLED.saturating_add(u8::try_from(signal).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_is_found_behind_the_options_of_all_commands() {
+        let is_run = |line: &str| is_run(line.split(' ').map(OsString::from));
+        for line in ["run --bad", "--json run", "--store run run x", "--store=memory: run"] {
+            assert!(is_run(line), "{line}");
+        }
+        for line in ["ls run", "--store run ls", "--store run", "--bad"] {
+            assert!(!is_run(line), "{line}");
+        }
+    }
 }

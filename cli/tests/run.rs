@@ -49,6 +49,7 @@ fn fencelocks_own_failure_gives_125() {
         &["run", "job"],
         &["run", "--wait", "soon", "job", "--", "true"],
         &["run", "--store", "pigeon://roof", "job", "--", "true"],
+        &["--json", "--store", "memory:", "run", "--bad"],
         &["run", "--store", "sqlite:/no/such/directory/x", "job", "--", "true"],
         &["run", "--store", "", "job", "--", "true"],
         &["run", "--store", "memory:", "job", "--", "true"],
@@ -60,6 +61,19 @@ fn fencelocks_own_failure_gives_125() {
         assert!(!stderr(&failed).is_empty() && stdout(&failed).is_empty());
         assert!(!stderr(&failed).contains("panicked"), "{}", stderr(&failed));
     }
+}
+
+#[test]
+fn the_lease_is_the_urls_unless_one_is_given() {
+    let place = Place::new();
+    let url = Place::on(&format!("{}?lease=7s", place.store));
+    let lease = |place: &Place, name: &str, options: &[&str]| {
+        let _holder = place.holder(options, name);
+        json(&place.output(&["show", name, "--json"]))["holds"][0]["lease_ms"].as_u64().unwrap()
+    };
+    assert_eq!(lease(&url, "the URL's", &[]), 7_000);
+    assert_eq!(lease(&url, "the option's", &["--lease", "9s"]), 9_000);
+    assert_eq!(lease(&place, "the default", &[]), 30_000);
 }
 
 #[test]

@@ -27,9 +27,12 @@ async fn under_lock(
     group: Group,
     mut signals: Signals,
 ) -> Result<u8, Failure> {
-    let connecting = Client::builder(url).lease(run.lease).label(label(run)).connect();
+    let mut builder = Client::builder(url).label(label(run));
+    if let Some(lease) = run.lease {
+        builder = builder.lease(lease);
+    }
     let client = tokio::select! {
-        client = connecting => client?,
+        client = builder.connect() => client?,
         signal = signals.fatal() => return Ok(exit::of_signal(signal)),
     };
     if !client.capabilities().processes {

@@ -79,7 +79,8 @@ impl Builder {
         self
     }
 
-    /// How long [`Builder::connect`] may take. Default 5 s.
+    /// How long [`Builder::connect`] may take, and later each attempt to connect again. Above
+    /// zero; default 5 s.
     #[must_use]
     pub fn connect_timeout(mut self, limit: Duration) -> Builder {
         self.set.connect_timeout = Some(limit);
@@ -197,7 +198,7 @@ impl Builder {
             url,
             options,
             label: set.label.unwrap_or_default(),
-            connect_timeout: set.connect_timeout.unwrap_or(CONNECT_TIMEOUT),
+            connect_timeout: set.connect_timeout,
             store: self.store,
         })
     }
@@ -215,6 +216,13 @@ pub(crate) struct Resolved {
     pub(crate) url: StoreUrl,
     pub(crate) options: Options,
     pub(crate) label: String,
-    pub(crate) connect_timeout: Duration,
+    pub(crate) connect_timeout: Option<Duration>,
     pub(crate) store: StoreOptions,
+}
+
+impl Resolved {
+    /// How long connecting may take.
+    pub(crate) fn patience(&self) -> Duration {
+        self.connect_timeout.unwrap_or(CONNECT_TIMEOUT)
+    }
 }

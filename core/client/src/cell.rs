@@ -10,6 +10,9 @@ use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering};
 type Callback = Box<dyn FnOnce(LossReason) + Send>;
 type WantedCallback = Box<dyn FnOnce() + Send>;
 
+/// Set when the guard that callbacks were given to hears no more, though its hold goes on under others.
+pub(crate) type Over = Arc<AtomicBool>;
+
 /// What the engine is given with each call. Whoever waits shows a [`Waker`]: a task's, a parked
 /// thread's, or whatever a binding makes of [`std::task::Wake`].
 #[derive(Clone, Default)]
@@ -40,8 +43,8 @@ struct State {
 
 enum Watcher {
     Task { watch: Watch, id: u64, waker: Waker },
-    Lost(Callback),
-    Wanted(WantedCallback),
+    Lost(Over, Callback),
+    Wanted(Over, WantedCallback),
 }
 
 /// What a watcher waits for.
@@ -113,8 +116,8 @@ impl Cell {
         for watcher in told {
             match watcher {
                 Watcher::Task { waker, .. } => waker.wake(),
-                Watcher::Lost(callback) => call(|| callback(reason)),
-                Watcher::Wanted(_) => {}
+                Watcher::Lost(over, callback) => call(&over, || callback(reason)),
+                Watcher::Wanted(..) => {}
             }
         }
     }
@@ -128,8 +131,8 @@ impl Cell {
         for watcher in told {
             match watcher {
                 Watcher::Task { waker, .. } => waker.wake(),
-                Watcher::Wanted(callback) => call(callback),
-                Watcher::Lost(_) => {}
+                Watcher::Wanted(over, callback) => call(&over, callback),
+                Watcher::Lost(..) => {}
             }
         }
     }
@@ -157,25 +160,37 @@ impl Cell {
         self.0.state.lock().wanted
     }
 
-    pub(crate) fn on_lost(&self, callback: Callback) {
+    pub(crate) fn on_lost(&self, over: Over, callback: Callback) {
         let mut state = self.0.state.lock();
         match state.lost {
-            None => state.watchers.push(Watcher::Lost(callback)),
+            None => state.watchers.push(Watcher::Lost(over, callback)),
             Some(reason) => {
                 drop(state);
-                call(|| callback(reason));
+                call(&over, || callback(reason));
             }
         }
     }
 
-    pub(crate) fn on_wanted(&self, callback: WantedCallback) {
+    pub(crate) fn on_wanted(&self, over: Over, callback: WantedCallback) {
         let mut state = self.0.state.lock();
         if state.wanted {
             drop(state);
-            call(callback);
+            call(&over, callback);
         } else {
-            state.watchers.push(Watcher::Wanted(callback));
+            state.watchers.push(Watcher::Wanted(over, callback));
         }
+    }
+
+    /// Frees the callbacks of one guard, which are not called any more.
+    pub(crate) fn forget(&self, over: &Over) {
+        over.store(true, Ordering::Release);
+        let mine = |watcher: &Watcher| match watcher {
+            Watcher::Lost(other, _) | Watcher::Wanted(other, _) => Arc::ptr_eq(other, over),
+            Watcher::Task { .. } => false,
+        };
+        let forgotten = self.0.state.lock().take(mine);
+        // Not under the mutex: what a callback keeps may do anything when it is freed.
+        drop(forgotten);
     }
 
     pub(crate) fn poll_lost(&self, key: &mut WatchKey, waker: &Waker) -> Poll<LossReason> {
@@ -210,8 +225,8 @@ impl Watcher {
     fn watch(&self) -> Watch {
         match self {
             Watcher::Task { watch, .. } => *watch,
-            Watcher::Lost(_) => Watch::Lost,
-            Watcher::Wanted(_) => Watch::Wanted,
+            Watcher::Lost(..) => Watch::Lost,
+            Watcher::Wanted(..) => Watch::Wanted,
         }
     }
 }
@@ -242,7 +257,10 @@ impl State {
 }
 
 /// A callback that panics must not unwind into the thread that serves the connection.
-fn call(callback: impl FnOnce()) {
+fn call(over: &Over, callback: impl FnOnce()) {
+    if over.load(Ordering::Acquire) {
+        return;
+    }
     if catch_unwind(AssertUnwindSafe(callback)).is_err() {
         tracing::error!("a callback given to a guard panicked");
     }

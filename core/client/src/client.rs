@@ -260,12 +260,7 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub async fn close(&self) {
-        if let Some(wait) = self.shared().start_close() {
-            wait.await;
-        }
-        if let Some(farewell) = self.shared().farewell() {
-            farewell.await;
-        }
+        self.shared().close().await;
     }
 
     /// Closes the client when nothing is held and nobody waits any more, or when `limit` has
@@ -295,9 +290,9 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub async fn drain(&self, limit: Duration) -> bool {
-        let until = tokio::time::Instant::now() + limit;
+        let begun = tokio::time::Instant::now();
         let mut drained = self.shared().drain_more();
-        while !drained && tokio::time::Instant::now() < until {
+        while !drained && begun.elapsed() < limit {
             tokio::time::sleep(DRAIN_LOOK).await;
             drained = self.shared().drain_more();
         }

@@ -15,7 +15,7 @@ use crate::{Error, ErrorKind, Result};
 /// Connects, and waits until the store has answered.
 pub(crate) async fn connect(builder: Builder) -> Result<Client> {
     let resolved = builder.resolve()?;
-    let (limit, url) = (resolved.connect_timeout, resolved.url.to_string());
+    let (limit, url) = (resolved.patience(), resolved.url.to_string());
     let client = open(resolved)?;
     answered(&client, limit, &url).await?;
     Ok(client)

@@ -1,20 +1,20 @@
-//! Knowing that the process is a forked child.
+//! Knowing that the process is a forked child, which has none of its parent's threads.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// How many forks lie between the first process and this one, counted from the first call. A
-/// client remembers it; what finds another number is a child, where the client's connection, mutex
-/// and threads are the parent's and must not be touched.
-pub(crate) fn generation() -> u32 {
+/// How many forks lie between the first process and this one, counted from the first [`watch`]. May be
+/// asked in a signal handler.
+pub fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Begins to count. Called before the first client is made.
+/// Begins to count, and gives the count: for what is made in this process and is of no use in a child.
+/// Unlike the process' number it is never given twice.
 #[cfg(unix)]
 #[allow(unsafe_code)]
-pub(crate) fn watch() {
+pub fn watch() -> u32 {
     use std::sync::Once;
     static ONCE: Once = Once::new();
     extern "C" fn in_child() {
@@ -27,8 +27,11 @@ pub(crate) fn watch() {
             libc::pthread_atfork(None, None, Some(in_child));
         }
     });
+    generation()
 }
 
 /// There is no fork here.
 #[cfg(not(unix))]
-pub(crate) fn watch() {}
+pub fn watch() -> u32 {
+    generation()
+}

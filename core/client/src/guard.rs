@@ -10,7 +10,7 @@ use std::time::Duration;
 use fencelock_engine::{Ended, Grant, HoldKey, Outcome, Time};
 
 use crate::begun::Releasing;
-use crate::cell::{Cell, WatchKey};
+use crate::cell::{Cell, Over, WatchKey};
 use crate::client::failed;
 use crate::clock;
 use crate::lock::LockRef;
@@ -50,7 +50,7 @@ pub struct Guard {
     shares: bool,
     released: AtomicBool,
     /// Told to what listens for this guard alone, once anything does.
-    over: OnceLock<Arc<AtomicBool>>,
+    over: OnceLock<Over>,
     since: Time,
 }
 
@@ -176,8 +176,9 @@ impl Guard {
         self.lock.remaining(self.hold, shared).unwrap_or(Duration::ZERO)
     }
 
-    /// Resolves when the hold ends before its release, with the reason. The future does not borrow
-    /// the guard, and never resolves if the guard is released first.
+    /// Resolves when the hold ends before its release, with the reason; also when it is the release
+    /// that finds out. The future does not borrow the guard, and never resolves if the guard is
+    /// released in time.
     ///
     /// # Cancel safety
     /// Safe to drop and to call again.
@@ -185,8 +186,9 @@ impl Guard {
         Lost { cell: self.cell.clone(), key: WatchKey::default(), over: self.over() }
     }
 
-    /// Calls `callback` once when the hold ends before its release; at once when it has. It runs
-    /// on the thread that learns of it, so it must be short and must not block.
+    /// Calls `callback` once when the hold ends before its release, also when it is the release that
+    /// finds out; at once when it has. It runs on the thread that learns of it, so it must be short
+    /// and must not block.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
@@ -196,12 +198,7 @@ impl Guard {
     /// # Ok(()) }
     /// ```
     pub fn on_lost(&self, callback: impl FnOnce(LossReason) + Send + 'static) {
-        let over = self.over();
-        self.cell.on_lost(Box::new(move |reason| {
-            if !over.load(Ordering::Acquire) {
-                callback(reason);
-            }
-        }));
+        self.cell.on_lost(self.over(), Box::new(callback));
     }
 
     /// Resolves when another client waits for this lock. A holder that can pause its work may
@@ -224,12 +221,7 @@ impl Guard {
     /// # Ok(()) }
     /// ```
     pub fn on_wanted(&self, callback: impl FnOnce() + Send + 'static) {
-        let over = self.over();
-        self.cell.on_wanted(Box::new(move || {
-            if !over.load(Ordering::Acquire) {
-                callback();
-            }
-        }));
+        self.cell.on_wanted(self.over(), Box::new(callback));
     }
 
     /// Whether another client waits for this lock, as far as is known.
@@ -346,11 +338,11 @@ impl Guard {
         )
     }
 
-    /// Set when this guard is released: others may go on with the hold.
-    fn over(&self) -> Arc<AtomicBool> {
+    /// Set when this guard is released and others go on with the hold.
+    fn over(&self) -> Over {
         let over = self.over.get_or_init(Arc::default);
         // After it can be seen: a release at the same time sees it, or is seen here.
-        if self.released.load(Ordering::SeqCst) {
+        if self.released.load(Ordering::SeqCst) && !self.cell.is_lost() {
             over.store(true, Ordering::Release);
         }
         over.clone()
@@ -358,20 +350,22 @@ impl Guard {
 
     /// Marks the guard as released; gives whether it was already.
     fn end(&self) -> bool {
-        let before = self.released.swap(true, Ordering::SeqCst);
-        if let Some(over) = self.over.get() {
-            over.store(true, Ordering::Release);
-        }
-        before
+        self.released.swap(true, Ordering::SeqCst)
     }
 
-    /// Whether the hold goes on under other guards.
+    /// Whether the hold goes on under other guards. Otherwise who listens still hears of a loss, which
+    /// the release itself may bring to light.
     fn goes_on(&self) -> bool {
         if !self.shares {
             return false;
         }
         match self.lock.nests.leave(self.hold) {
-            Left::Inner => true,
+            Left::Inner => {
+                if let Some(over) = self.over.get() {
+                    self.cell.forget(over);
+                }
+                true
+            }
             Left::Last { reentries } => {
                 self.shared().reentries.fetch_add(reentries, Ordering::Relaxed);
                 false
@@ -385,7 +379,12 @@ impl Guard {
         let shared = self.shared();
         let (asked, flush) =
             shared.with_unflushed(|core, now| core.engine.extend(now, self.hold, lease, handle))?;
-        asked?;
+        // Sends a hold's end that the engine noticed on the way.
+        asked.inspect_err(|_| {
+            if flush {
+                shared.flush();
+            }
+        })?;
         Ok(Wait::call(shared.clone(), cell, flush))
     }
 
@@ -487,7 +486,7 @@ pub(crate) fn released(outcome: Outcome) -> Result<()> {
 pub struct Lost {
     cell: Cell,
     key: WatchKey,
-    over: Arc<AtomicBool>,
+    over: Over,
 }
 
 impl Future for Lost {
@@ -513,7 +512,7 @@ impl Drop for Lost {
 pub struct Wanted {
     cell: Cell,
     key: WatchKey,
-    over: Arc<AtomicBool>,
+    over: Over,
 }
 
 impl Future for Wanted {

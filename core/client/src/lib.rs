@@ -26,7 +26,7 @@
 //! | --- | --- | --- |
 //! | `memory:` or `memory:name` | this process | `memory` |
 //! | `sqlite:path/to/file` | the processes of one machine | `sqlite` |
-//! | `redis://`, `rediss://`, `redis+unix://` | a Redis server | `redis` |
+//! | `redis://`, `rediss://`, `redis+unix://` (also `valkey…`) | a Redis server | `redis` |
 //! | `zk://host1,host2/chroot`, `zks://` | a ZooKeeper ensemble, in Apache Curator's layout | `zookeeper`, for TLS `zookeeper-tls` |
 //!
 //! # Owners and re-entry
@@ -58,7 +58,7 @@ mod cell;
 mod client;
 mod clock;
 mod connect;
-mod fork;
+pub mod fork;
 mod guard;
 mod lock;
 mod metrics;

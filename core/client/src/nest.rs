@@ -42,6 +42,18 @@ pub(crate) struct Shared {
     pub(crate) since: Time,
 }
 
+impl Nest {
+    fn is_of(&self, owner: u64) -> bool {
+        self.owner == owner && !self.shared.cell.is_lost()
+    }
+
+    fn enter(&mut self) -> Shared {
+        self.levels += 1;
+        self.reentries += 1;
+        self.shared.clone()
+    }
+}
+
 impl Nests {
     /// Makes a hold of the watchdog's known. Others may follow while this one, though lost, has
     /// not been released.
@@ -57,15 +69,21 @@ impl Nests {
         now: Time,
         ask: impl FnOnce(&Shared) -> bool,
     ) -> Option<Shared> {
-        let mut nests = self.0.lock();
-        let nest = nests.last_mut()?;
-        let good = || nest.shared.cell.is_certain(now) || ask(&nest.shared);
-        if nest.owner != owner || nest.shared.cell.is_lost() || !good() {
+        let unsure = {
+            let mut nests = self.0.lock();
+            let nest = nests.last_mut().filter(|nest| nest.is_of(owner))?;
+            if nest.shared.cell.is_certain(now) {
+                return Some(nest.enter());
+            }
+            nest.shared.clone()
+        };
+        // Not under this mutex: others take it under the engine's.
+        if !ask(&unsure) {
             return None;
         }
-        nest.levels += 1;
-        nest.reentries += 1;
-        Some(nest.shared.clone())
+        let mut nests = self.0.lock();
+        let nest = nests.last_mut().filter(|nest| nest.is_of(owner))?;
+        (nest.shared.hold == unsure.hold).then(|| nest.enter())
     }
 
     /// Leaves a level.
@@ -84,7 +102,6 @@ impl Nests {
     /// How many levels the owner has besides the first, which the engine knows.
     pub(crate) fn inner(&self, owner: u64) -> usize {
         let nests = self.0.lock();
-        let mine = |nest: &&Nest| nest.owner == owner && !nest.shared.cell.is_lost();
-        nests.last().filter(mine).map_or(0, |nest| nest.levels - 1)
+        nests.last().filter(|nest| nest.is_of(owner)).map_or(0, |nest| nest.levels - 1)
     }
 }

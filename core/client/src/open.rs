@@ -50,7 +50,7 @@ impl Store {
     pub(crate) fn new(
         url: &StoreUrl,
         options: StoreOptions,
-        connect_timeout: Duration,
+        connect_timeout: Option<Duration>,
         lease: Duration,
     ) -> Result<Store> {
         #[cfg(feature = "redis")]
@@ -70,24 +70,28 @@ impl Store {
             Kind::Sqlite => Ok(Store::Sqlite(fencelock_sqlite::Options::from_url(&url.text)?)),
             #[cfg(feature = "redis")]
             Kind::Redis => {
+                let given = options.redis.as_ref().map(|redis| redis.connect_timeout);
                 let mut redis = match options.redis {
                     Some(redis) => redis,
                     None => fencelock_redis::Options::from_url(&url.text)?,
                 };
+                // One attempt takes no longer than all of them may.
+                if let Some(limit) = connect_timeout {
+                    redis.connect_timeout = given.map_or(limit, |given| given.min(limit));
+                }
                 if let Some(prefix) = options.key_prefix {
                     redis.prefix = prefix;
                 }
                 if let Some(credentials) = options.credentials {
                     redis.credentials = Some(credentials);
                 }
-                redis.connect_timeout = redis.connect_timeout.min(connect_timeout);
                 redis.check()?;
                 Ok(Store::Redis(Box::new(redis)))
             }
             #[cfg(feature = "zookeeper")]
             Kind::ZooKeeper => {
                 let mut zookeeper = fencelock_zookeeper::Options::from_url(&url.text)?;
-                zookeeper.connect_timeout = zookeeper.connect_timeout.min(connect_timeout);
+                zookeeper.connect_timeout = connect_timeout.unwrap_or(zookeeper.connect_timeout);
                 // A hold lasts as long as the session.
                 zookeeper.session_timeout = lease;
                 Ok(Store::ZooKeeper(Box::new(zookeeper)))

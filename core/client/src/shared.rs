@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock, Weak};
 use fencelock_engine::request::Request;
 use fencelock_engine::transport::{Capabilities, Farewell, Sink, Transport, Watcher};
 use fencelock_engine::{
-    CallKey, ClientId, Effect, Engine, Error, ErrorKind, Event, Note, Options, Outcome, Time,
+    CallKey, ClientId, Effect, Engine, Error, ErrorKind, Event, LossReason, Note, Options, Outcome,
+    Time,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -65,7 +66,7 @@ impl Shared {
         label: &str,
         capabilities: Capabilities,
     ) -> Result<Arc<Shared>> {
-        fork::watch();
+        let born = fork::watch();
         let mut seed = [0; 40];
         getrandom::fill(&mut seed).map_err(|error| {
             Error::new(
@@ -94,7 +95,7 @@ impl Shared {
             link: watch::Sender::new(Link::Down(None)),
             closed: AtomicBool::new(false),
             reentries: AtomicU64::new(0),
-            born: fork::generation(),
+            born,
         }))
     }
 
@@ -202,6 +203,10 @@ impl Shared {
                 if let Outcome::Closed = outcome {
                     self.finish_close();
                 }
+                // A release that found nothing; it has its hold's cell. An extend's has no listener.
+                if matches!(&outcome, Outcome::Failed(error) if error.kind() == ErrorKind::Lost) {
+                    cell.lose(LossReason::Gone);
+                }
                 if let Some(unwanted) = cell.complete(outcome, now) {
                     self.give_back(unwanted);
                 }
@@ -260,6 +265,16 @@ impl Shared {
         });
         // There is nothing to wait for in a forked child.
         idle.unwrap_or(true)
+    }
+
+    /// Closes, and lets the connection end as it should.
+    pub(crate) async fn close(self: &Arc<Shared>) {
+        if let Some(wait) = self.start_close() {
+            wait.await;
+        }
+        if let Some(farewell) = self.farewell() {
+            farewell.await;
+        }
     }
 
     fn finish_close(&self) {

@@ -24,8 +24,8 @@ pub(crate) fn close_on_sigterm(client: &Client) -> JoinHandle<()> {
         }
         #[cfg(not(unix))]
         let _ = tokio::signal::ctrl_c().await;
-        if let Some(wait) = shared.upgrade().and_then(|shared| shared.start_close()) {
-            wait.await;
+        if let Some(shared) = shared.upgrade() {
+            shared.close().await;
         }
     })
 }

@@ -19,14 +19,18 @@ pub async fn survey(url: impl AsRef<str>) -> Result<Vec<Fact>> {
     match url.kind {
         #[cfg(feature = "redis")]
         Kind::Redis => {
-            let survey = fencelock_redis::survey(fencelock_redis::Options::from_url(&url.text)?);
-            Ok(survey.await?.facts())
+            let mut redis = fencelock_redis::Options::from_url(&url.text)?;
+            redis.connect_timeout = options.connect_timeout.unwrap_or(redis.connect_timeout);
+            redis.check()?;
+            Ok(fencelock_redis::survey(redis).await?.facts())
         }
         #[cfg(feature = "zookeeper")]
         Kind::ZooKeeper => {
             let mut zookeeper = fencelock_zookeeper::Options::from_url(&url.text)?;
             // The session is the lease.
             zookeeper.session_timeout = options.lease.unwrap_or(zookeeper.session_timeout);
+            let limit = options.connect_timeout;
+            zookeeper.connect_timeout = limit.unwrap_or(zookeeper.connect_timeout);
             Ok(fencelock_zookeeper::survey(zookeeper).await?.facts())
         }
         _ => {

@@ -53,7 +53,8 @@ impl StoreUrl {
         StoreUrl::split(text).map(|(url, _)| url)
     }
 
-    /// The scheme: `memory`, `sqlite`, `redis`, `rediss`, `redis+unix`, `zk` or `zks`.
+    /// The scheme: `memory`, `sqlite`, `redis`, `rediss`, `redis+unix` (or `valkey`, `valkeys`,
+    /// `valkey+unix`, which mean the same), `zk` or `zks`.
     pub fn scheme(&self) -> &str {
         self.text.split_once(':').map_or("", |(scheme, _)| scheme)
     }
@@ -69,7 +70,7 @@ impl StoreUrl {
         let kind = match scheme {
             "memory" => Kind::Memory,
             "sqlite" => Kind::Sqlite,
-            "redis" | "rediss" | "redis+unix" => Kind::Redis,
+            "redis" | "rediss" | "redis+unix" | "valkey" | "valkeys" | "valkey+unix" => Kind::Redis,
             "zk" | "zks" => Kind::ZooKeeper,
             planned if PLANNED.contains(&planned) => {
                 return Err(Error::new(

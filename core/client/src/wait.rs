@@ -74,10 +74,10 @@ impl Future for Wait {
 
 impl Drop for Wait {
     fn drop(&mut self) {
+        // Also what is given up: the engine takes it for sent, and waits for the answer.
+        self.send();
         if let Some(call) = self.call.take() {
             self.shared.cancel(call, &self.cell);
-        } else {
-            self.send();
         }
     }
 }

@@ -49,6 +49,7 @@ on_every_store! {
         p05_a_shorter_inner_lease_does_not_cut_the_outer_one,
         p05_levels_end_in_any_order,
         p08_every_level_is_told_of_the_loss_and_none_that_was_left,
+        p08_the_callbacks_of_a_level_that_was_left_are_freed,
     }
     owners {
         p06_an_explicit_owner_re_enters_from_another_client,
@@ -84,6 +85,7 @@ on_every_store! {
         p11_a_dropped_guard_is_released,
         p11_close_tells_holds_cancels_waits_and_frees_the_lock,
         p11_dropping_every_handle_closes,
+        p11_a_client_may_be_drained_for_as_long_as_it_takes,
         p12_a_released_predecessor_is_not_abandoned,
         p12_a_crashed_predecessor_is_told,
     }
@@ -133,6 +135,7 @@ blocking_on_every_store! {
     p01_threads_exclude_each_other,
     p02_tokens_rise_over_threads,
     p05_a_thread_re_enters,
+    p05_two_threads_of_one_owner_do_not_block_each_other,
     p06_a_guard_may_be_released_by_another_thread,
     p06_blocking_and_async_share_an_explicit_owner,
     p07_a_hold_is_renewed_while_its_thread_is_away,
@@ -141,6 +144,7 @@ blocking_on_every_store! {
     p09_a_parked_waiter_is_served_by_another_client,
     p09_callers_come_and_go_and_nobody_is_forgotten,
     p11_a_wait_is_cancelled_from_another_thread,
+    p11_who_is_asked_whether_to_give_up_may_call_the_client,
     p11_a_dropped_guard_frees_the_lock_without_another_call,
     p11_close_ends_waits,
     works_inside_a_runtime,

@@ -157,6 +157,53 @@ async fn p02_p08_flushall_loses_the_hold_and_no_token_goes_back() {
     assert_eq!(third.previous_abandoned(), Abandoned::Unknown);
 }
 
+/// The release asks before the next renewal does.
+#[tokio::test]
+async fn p08_who_listens_is_told_of_a_loss_that_the_release_finds() {
+    let server = server!();
+    let client = Client::connect(server.url()).await.unwrap();
+    let guard = client.lock("flushed").unwrap().acquire().await.unwrap();
+    let (told, lost) = (Arc::new(AtomicU32::new(0)), guard.lost());
+    guard.on_lost({
+        let told = told.clone();
+        move |_| _ = told.fetch_add(1, Ordering::SeqCst)
+    });
+    server.cli(&["FLUSHALL"]).unwrap();
+    assert_eq!(guard.release_ref().await.unwrap_err().kind(), ErrorKind::Lost);
+    assert_eq!(soon("the loss", lost).await, LossReason::Gone);
+    assert_eq!(told.load(Ordering::SeqCst), 1);
+    // A release in time tells nobody.
+    let guard = client.lock("kept").unwrap().acquire().await.unwrap();
+    guard.on_lost({
+        let told = told.clone();
+        move |_| _ = told.fetch_add(1, Ordering::SeqCst)
+    });
+    guard.release().await.unwrap();
+    client.close().await;
+    assert_eq!(told.load(Ordering::SeqCst), 1);
+}
+
+/// Unsent, it would be taken for unanswered, and cost the connection.
+#[test]
+fn p11_an_acquire_that_is_given_up_at_once_is_sent_all_the_same() {
+    let server = server!();
+    let builder = Client::builder(server.url()).request_timeout(Duration::from_millis(300));
+    let client = builder.connect_blocking().unwrap();
+    let other = fencelock::blocking::Client::connect(server.url()).unwrap();
+    drop(client.lock("given up").unwrap().begin(None).unwrap());
+    fencelock_testkit::eventually("the store knows of it", || {
+        other.inspect("given up").unwrap().filter(|info| info.last_token > 0)
+    });
+    assert_eq!(client.metrics().reconnects, 0);
+}
+
+#[tokio::test]
+async fn p14_a_blocking_client_in_async_code_says_what_is_wrong() {
+    let url = "redis://127.0.0.1:1?prefix=a{b}";
+    let refused = Client::builder(url).connect_blocking().unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
+}
+
 #[tokio::test]
 async fn p09_p13_waiters_survive_a_server_that_restarts_empty() {
     let mut server = server!();

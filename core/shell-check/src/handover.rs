@@ -7,7 +7,7 @@ use fencelock_engine::{LossReason, Outcome, Time};
 use loom::sync::atomic::AtomicUsize;
 use loom::thread::{self, JoinHandle};
 
-use crate::cell::{Cell, WatchKey};
+use crate::cell::{Cell, Over, WatchKey};
 use crate::sync::{Arc, park};
 use crate::unpark::{wait, waker};
 
@@ -72,9 +72,12 @@ pub fn a_callback_hears_once() {
     let told = Arc::new(AtomicUsize::new(0));
     let loser = loser(&cell);
     let counter = told.clone();
-    cell.on_lost(Box::new(move |_| {
-        counter.fetch_add(1, Ordering::SeqCst);
-    }));
+    cell.on_lost(
+        Over::default(),
+        Box::new(move |_| {
+            counter.fetch_add(1, Ordering::SeqCst);
+        }),
+    );
     loser.join().expect("no panic");
     assert_eq!(told.load(Ordering::SeqCst), 1);
 }

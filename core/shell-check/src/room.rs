@@ -59,22 +59,54 @@ impl Room {
         {
             return answered(&ended);
         }
+        if self.rest(&cell) {
+            self.drive(&cell);
+        }
+    }
+
+    /// As [`Room::call`], by a caller who is asked after each turn whether to give up, and has neither
+    /// the role nor a seat then.
+    pub fn call_in_slices(&self, turns: u8) {
+        let cell = Cell::default();
+        let mut driving = self.desk.take();
+        self.send(&cell, turns);
+        loop {
+            if !driving && !self.rest(&cell) {
+                return;
+            }
+            self.enter();
+            let ended = cell.poll_outcome(&waker());
+            if ended.is_pending() {
+                self.turn();
+            }
+            self.exit();
+            if let Poll::Ready(ended) = ended {
+                return answered(&ended);
+            }
+            driving = self.desk.take();
+        }
+    }
+
+    /// Takes a seat until the role is the caller's; false when its answer has come.
+    fn rest(&self, cell: &Cell) -> bool {
         let seat = Seat::new(Thread::current());
         match self.desk.sit(&seat) {
-            Sat::Drive => return self.drive(&cell),
+            Sat::Drive => return true,
             Sat::Ask => {
                 self.yielding.store(true, Ordering::SeqCst);
                 self.wake_standby();
             }
             Sat::Park => {}
         }
+        let waker = waker();
         loop {
             if let Poll::Ready(ended) = cell.poll_outcome(&waker) {
                 self.tell_host(self.desk.rise(&seat));
-                return answered(&ended);
+                answered(&ended);
+                return false;
             }
             if seat.is_offered() {
-                return self.drive(&cell);
+                return true;
             }
             park();
         }
@@ -265,6 +297,23 @@ pub fn callers(turns: &[u8], standby: bool) {
     for thread in threads {
         thread.join().expect("a caller panicked");
     }
+    if let Some(standby) = standby {
+        room.close();
+        standby.join().expect("the standby thread panicked");
+    }
+    room.assert_at_rest();
+}
+
+/// A caller who gives the role up now and then, beside one who does not.
+pub fn caller_in_slices(turns: u8, standby: bool) {
+    let room = Arc::new(Room::new());
+    let standby = standby.then(|| Room::start_standby(&room));
+    let other = {
+        let room = room.clone();
+        thread::spawn(move || room.call(0))
+    };
+    room.call_in_slices(turns);
+    other.join().expect("a caller panicked");
     if let Some(standby) = standby {
         room.close();
         standby.join().expect("the standby thread panicked");

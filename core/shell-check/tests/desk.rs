@@ -3,7 +3,8 @@
 
 use fencelock_shell_check::explore;
 use fencelock_shell_check::room::{
-    busy_host_loop, caller_and_drop, callers, callers_one_of_whom_keeps_the_role, idle_host_loop,
+    busy_host_loop, caller_and_drop, caller_in_slices, callers, callers_one_of_whom_keeps_the_role,
+    idle_host_loop,
 };
 
 #[test]
@@ -29,6 +30,13 @@ fn a_caller_and_the_standby_thread() {
 #[test]
 fn two_callers_and_the_standby_thread() {
     explore(Some(1), || callers(&[0, 0], true));
+}
+
+#[test]
+fn a_caller_who_gives_the_role_up_now_and_then() {
+    explore(Some(4), || caller_in_slices(0, false));
+    explore(Some(3), || caller_in_slices(1, false));
+    explore(Some(1), || caller_in_slices(1, true));
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub(crate) type Bell = Box<dyn Fn() + Send + Sync>;
 impl Driver {
     /// Connects a client, and starts what serves it while callers are away.
     pub(crate) fn connect(resolved: Resolved) -> Result<(Client, Arc<Driver>)> {
-        let (limit, url) = (resolved.connect_timeout, resolved.url.to_string());
+        let (limit, url) = (resolved.patience(), resolved.url.to_string());
         let (client, store) = prepare(resolved)?;
         let raises_sigpipe = store.raises_sigpipe();
         let shared = client.shared();
@@ -69,9 +69,8 @@ impl Driver {
             return Ok((client, Arc::new(Driver { room: None })));
         }
         let runtime = runtime()?;
-        store.open(shared, Some(runtime.handle()))?;
-        Alarm::spawn_task(shared, runtime.handle());
-        // From here on the runtime is dropped as the room wants it, also when connecting fails.
+        let handle = runtime.handle().clone();
+        // From here on the runtime is dropped as the room wants it, whatever fails.
         let driver = Arc::new(Driver {
             room: Some(Room {
                 runtime: Some(runtime),
@@ -82,6 +81,8 @@ impl Driver {
                 shared: shared.clone(),
             }),
         });
+        store.open(shared, Some(&handle))?;
+        Alarm::spawn_task(shared, &handle);
         if let Some(room) = &driver.room {
             settle(Some(room), &client, limit, &url)?;
         }
@@ -213,58 +214,85 @@ impl Driver {
     }
 }
 
+/// How a seated caller's rest ended.
+enum Rested {
+    /// The call has ended.
+    Ended((Outcome, Time)),
+    /// The role is the caller's.
+    Driving,
+    /// It is time to ask whether to give up.
+    Paused,
+}
+
 impl Room {
+    /// `None` when it was interrupted.
     fn wait(
         &self,
         wait: &mut Wait,
         interrupt: &mut Option<Interrupt<'_>>,
     ) -> Option<(Outcome, Time)> {
-        if self.desk.take() {
-            return self.drive(wait, interrupt);
+        let every = interrupt.as_ref().map(|interrupt| interrupt.every);
+        let mut driving = self.desk.take();
+        if !driving {
+            wait.send();
+            park::spin(wait);
+            if wait.is_ready()
+                && let Poll::Ready(ended) = park::poll(wait)
+            {
+                return Some(ended);
+            }
         }
-        wait.send();
-        park::spin(wait);
-        if wait.is_ready()
-            && let Poll::Ready(ended) = park::poll(wait)
-        {
-            return Some(ended);
+        loop {
+            if !driving {
+                driving = match self.rest(wait, every) {
+                    Rested::Ended(ended) => return Some(ended),
+                    Rested::Driving => true,
+                    Rested::Paused => false,
+                };
+            }
+            if driving && let Some(ended) = self.drive(wait, every) {
+                return Some(ended);
+            }
+            // Neither driving nor seated: this may take long, and may call the client itself.
+            if let Some(interrupt) = interrupt
+                && (interrupt.stop)()
+            {
+                return None;
+            }
+            driving = self.desk.take();
         }
+    }
+
+    /// Takes a seat, for `every` at the most.
+    fn rest(&self, wait: &mut Wait, every: Option<Duration>) -> Rested {
         let seat = Seat::new(thread::current());
         match self.desk.sit(&seat) {
-            Sat::Drive => return self.drive(wait, interrupt),
+            Sat::Drive => return Rested::Driving,
             Sat::Ask => self.yielding.notify_one(),
             Sat::Park => {}
         }
         loop {
             if let Poll::Ready(ended) = park::poll(wait) {
                 self.rise(&seat);
-                return Some(ended);
+                return Rested::Ended(ended);
             }
             if seat.is_offered() {
-                return self.drive(wait, interrupt);
+                return Rested::Driving;
             }
-            if park::rest(interrupt) {
+            if park::rest(every) {
                 self.rise(&seat);
-                return None;
+                return Rested::Paused;
             }
         }
     }
 
-    /// Drives the connection until the call has ended. The role is the caller's.
-    fn drive(
-        &self,
-        wait: &mut Wait,
-        interrupt: &mut Option<Interrupt<'_>>,
-    ) -> Option<(Outcome, Time)> {
+    /// Drives the connection until the call has ended, or for `every`. The role is the caller's, and
+    /// nobody's afterwards.
+    fn drive(&self, wait: &mut Wait, every: Option<Duration>) -> Option<(Outcome, Time)> {
         let _leave = Leave(self);
-        let Some(interrupt) = interrupt else { return Some(self.block_on(wait)) };
-        loop {
-            let slice = async { tokio::time::timeout(interrupt.every, &mut *wait).await };
-            match self.block_on(slice) {
-                Ok(ended) => return Some(ended),
-                Err(_) if (interrupt.stop)() => return None,
-                Err(_) => {}
-            }
+        match every {
+            None => Some(self.block_on(wait)),
+            Some(every) => self.block_on(async { tokio::time::timeout(every, wait).await.ok() }),
         }
     }
 

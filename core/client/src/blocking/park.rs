@@ -61,19 +61,22 @@ pub(crate) fn park(
         if let Poll::Ready(ended) = poll(wait) {
             return Some(ended);
         }
-        if rest(interrupt) {
+        if rest(interrupt.as_ref().map(|interrupt| interrupt.every))
+            && let Some(interrupt) = interrupt
+            && (interrupt.stop)()
+        {
             return None;
         }
     }
 }
 
-/// Parks this thread once; gives whether to give up.
-pub(crate) fn rest(interrupt: &mut Option<Interrupt<'_>>) -> bool {
-    let Some(interrupt) = interrupt else {
+/// Parks this thread once, for `every` at the most; gives whether that is over.
+pub(crate) fn rest(every: Option<Duration>) -> bool {
+    let Some(every) = every else {
         thread::park();
         return false;
     };
     let parked = Instant::now();
-    thread::park_timeout(interrupt.every);
-    parked.elapsed() >= interrupt.every && (interrupt.stop)()
+    thread::park_timeout(every);
+    parked.elapsed() >= every
 }

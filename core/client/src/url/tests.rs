@@ -15,6 +15,17 @@ fn client_options_are_taken_out_and_the_stores_own_are_left() {
 }
 
 #[test]
+fn valkey_is_redis_by_another_name() {
+    for scheme in ["valkey", "valkeys"] {
+        let (url, options) = StoreUrl::split(&format!("{scheme}://u:p@h:1?lease=1s")).unwrap();
+        assert_eq!((url.kind, url.scheme()), (Kind::Redis, scheme));
+        assert_eq!(url.to_string(), format!("{scheme}://***@h:1"));
+        assert_eq!(options.lease, Some(Duration::from_secs(1)));
+    }
+    assert_eq!(StoreUrl::parse("valkey+unix:///run/v.sock").unwrap().kind, Kind::Redis);
+}
+
+#[test]
 fn a_sqlite_path_is_left_as_it_is() {
     for text in ["sqlite:locks.db", "sqlite:../a b/locks.db", "sqlite:///var/lib/locks.db"] {
         let (url, options) = StoreUrl::split(text).unwrap();

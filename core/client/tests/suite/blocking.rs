@@ -1,6 +1,6 @@
 //! The blocking API.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -67,6 +67,27 @@ pub fn p05_a_thread_re_enters(world: &World) {
     outer.release().unwrap();
     inner.release().unwrap();
     assert_eq!(lock.hold_count(), 0);
+}
+
+/// One asks how many holds there are while the other one's first re-entry asks whether its hold is good.
+pub fn p05_two_threads_of_one_owner_do_not_block_each_other(world: &World) {
+    let client = world.blocking();
+    let lock = client.lock("owner of two threads").unwrap().local_owner(7);
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::SeqCst) {
+                assert!(lock.hold_count() <= 2);
+            }
+        });
+        for _ in 0..200 {
+            let outer = lock.acquire().unwrap();
+            let inner = lock.acquire().unwrap();
+            assert!(inner.is_reentry());
+            drop((outer, inner));
+        }
+        done.store(true, Ordering::SeqCst);
+    });
 }
 
 pub fn p06_a_guard_may_be_released_by_another_thread(world: &World) {
@@ -198,6 +219,27 @@ pub fn p11_a_wait_is_cancelled_from_another_thread(world: &World) {
     // The store may still be clearing the cancelled wait away.
     lock.acquire_timeout(LIMIT).unwrap().release().unwrap();
     assert_eq!(client.metrics().waiting, 0);
+}
+
+/// As a signal's handler does, in the thread that waits.
+pub fn p11_who_is_asked_whether_to_give_up_may_call_the_client(world: &World) {
+    let (holder, client) = (world.blocking(), world.blocking());
+    let held = holder.lock("busy").unwrap().acquire().unwrap();
+    let other = client.lock("another").unwrap();
+    let mut asked = 0;
+    let ended = client.lock("busy").unwrap().acquire_unless(None, Duration::from_millis(5), || {
+        other.acquire().unwrap().release().unwrap();
+        asked += 1;
+        asked == 3
+    });
+    assert_eq!((ended.unwrap_err().kind(), asked), (ErrorKind::Cancelled, 3));
+    // What closes the client ends the wait as well.
+    let ended = client.lock("busy").unwrap().acquire_unless(None, Duration::from_millis(5), || {
+        client.close();
+        false
+    });
+    assert_eq!(ended.unwrap_err().kind(), ErrorKind::Closed);
+    held.release().unwrap();
 }
 
 pub fn p11_a_dropped_guard_frees_the_lock_without_another_call(world: &World) {

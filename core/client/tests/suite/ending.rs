@@ -27,6 +27,17 @@ pub async fn p11_a_dropped_wait_leaves_nothing_behind(world: &World) {
     third.acquire_timeout(LIMIT).await.unwrap().release().await.unwrap();
 }
 
+pub async fn p11_a_client_may_be_drained_for_as_long_as_it_takes(world: &World) {
+    let client = world.client().await;
+    let guard = client.lock("drained").unwrap().acquire().await.unwrap();
+    let draining = tokio::spawn({
+        let client = client.clone();
+        async move { client.drain(Duration::MAX).await }
+    });
+    guard.release().await.unwrap();
+    assert!(soon("the end", draining).await.unwrap());
+}
+
 /// The future is dropped after any number of polls, before, while and after the grant arrives.
 pub async fn p11_waits_dropped_at_any_point_leave_the_lock_free(world: &World) {
     let (client, other) = (world.client().await, world.client().await);

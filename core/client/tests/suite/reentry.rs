@@ -27,6 +27,27 @@ pub async fn p05_the_same_task_re_enters_and_each_hold_counts(world: &World) {
     stranger.try_acquire().await.unwrap().release().await.unwrap();
 }
 
+pub async fn p08_the_callbacks_of_a_level_that_was_left_are_freed(world: &World) {
+    let client = world.client().await;
+    let lock = client.lock("levels").unwrap();
+    let outer = lock.acquire().await.unwrap();
+    let kept = Arc::new(());
+    outer.on_lost({
+        let kept = kept.clone();
+        move |_| drop(kept)
+    });
+    for _ in 0..3 {
+        let inner = lock.acquire().await.unwrap();
+        let (lost, wanted) = (kept.clone(), kept.clone());
+        inner.on_lost(move |_| drop(lost));
+        inner.on_wanted(move || drop(wanted));
+        assert_eq!(Arc::strong_count(&kept), 4);
+        inner.release().await.unwrap();
+        assert_eq!(Arc::strong_count(&kept), 2, "the outer level's alone is left");
+    }
+    outer.release().await.unwrap();
+}
+
 pub async fn p05_another_task_does_not_re_enter(world: &World) {
     let client = world.client().await;
     let lock = client.lock("tasks").unwrap();
