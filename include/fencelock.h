@@ -258,6 +258,9 @@ typedef struct fencelock_capabilities {
     bool leases;
     // fencelock_hold_previous_abandoned() is known.
     bool abandoned;
+    // Names of locks are paths: slashes separate, no part is empty, and a lock does not lie below
+    // another.
+    bool paths;
 } fencelock_capabilities;
 
 // How to acquire, to be initialised with FENCELOCK_ACQUIRE_OPTIONS_INIT: for the calling thread,
@@ -521,7 +524,9 @@ fencelock_status fencelock_client_capabilities(const struct fencelock_client *cl
 
 // The lock `name` of a client's store. Asks the store nothing.
 //
-// INVALID_ARGUMENT unless the name has 1 to 512 bytes of UTF-8 without NUL.
+// INVALID_ARGUMENT unless the name has 1 to 512 bytes of UTF-8 without NUL. On ZooKeeper names are
+// paths (see fencelock_capabilities): one with an empty part, or a part `.` or `..`, is refused, too;
+// and when a lock lies below another, acquiring it is MISCONFIGURED.
 fencelock_status fencelock_client_lock(struct fencelock_client *client,
                                        const char *name,
                                        size_t name_length,
@@ -545,7 +550,7 @@ fencelock_status fencelock_lock_is_locked_async(struct fencelock_lock *lock,
                                                 struct fencelock_error **error);
 
 // Frees a lock's handle. Holds go on; what was entered and not left is released in the background,
-// and who still waits to enter ends with CANCELLED. NULL is none.
+// and who still waits to enter ends with CANCELLED at once. NULL is none.
 fencelock_status fencelock_lock_free(struct fencelock_lock *lock);
 
 // Acquires a lock; `options` may be NULL. The calling thread waits, first come, first served.
@@ -719,7 +724,8 @@ fencelock_status fencelock_lock_leave(struct fencelock_lock *lock,
                                       const struct fencelock_acquire_options *options,
                                       struct fencelock_error **error);
 
-// As fencelock_lock_leave(), without blocking. NOT_HELD is returned, and the callback not called.
+// As fencelock_lock_leave(), without blocking. NOT_HELD is returned, and the callback not called; a
+// leave that was counted tells of LOST through its completion.
 fencelock_status fencelock_lock_leave_async(struct fencelock_lock *lock,
                                             const struct fencelock_acquire_options *options,
                                             struct fencelock_completion *now,
@@ -740,7 +746,8 @@ fencelock_status fencelock_lock_entered(struct fencelock_lock *lock,
                                         struct fencelock_hold **hold,
                                         struct fencelock_error **error);
 
-// A token that is not triggered. It may be given to any number of calls.
+// A token that is not triggered. It may be given to any number of calls. In a forked child it is one
+// of the child's own from then on.
 fencelock_status fencelock_cancel_new(struct fencelock_cancel **cancel,
                                       struct fencelock_error **error);
 

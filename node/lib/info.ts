@@ -88,4 +88,6 @@ export interface Capabilities {
   leases: boolean;
   /** `previousAbandoned` is known. */
   abandoned: boolean;
+  /** Names are paths: slashes separate, no part is empty, and a lock does not lie below another. */
+  paths: boolean;
 }

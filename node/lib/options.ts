@@ -1,7 +1,10 @@
 import type { Setting } from '../native/index.js';
 import { InvalidArgumentError } from './errors.js';
 
-/** Options of `connect`. Each may also stand in the URL, in snake case. Spans are milliseconds. */
+/**
+ * Options of `connect`. The first five may also stand in the URL, in snake case and with a unit; what
+ * is given here wins. Spans are milliseconds.
+ */
 export interface ConnectOptions {
   /** The lease of holds without an explicit one. They are renewed at a third of it. */
   lease?: number | undefined;

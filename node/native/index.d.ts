@@ -104,6 +104,11 @@ export interface Capabilities {
   leases: boolean
   /** `previousAbandoned` is known. */
   abandoned: boolean
+  /**
+   * Names of locks are paths: slashes separate, no part is empty, and a lock does not lie below
+   * another.
+   */
+  paths: boolean
 }
 
 /**

@@ -279,6 +279,7 @@ impl NativeClient {
             owners: can.owners,
             leases: can.leases,
             abandoned: can.abandoned,
+            paths: can.paths,
         }
     }
 }
@@ -298,4 +299,7 @@ pub struct Capabilities {
     pub leases: bool,
     /// `previousAbandoned` is known.
     pub abandoned: bool,
+    /// Names of locks are paths: slashes separate, no part is empty, and a lock does not lie below
+    /// another.
+    pub paths: bool,
 }

@@ -210,6 +210,13 @@ onEachStore('holds', (store) => {
     assert.match(metrics.prometheus, /fencelock_hold_seconds_count 1/);
     const kinds: Record<string, string> = { rediss: 'redis', zk: 'zookeeper' };
     assert.equal(labelled.capabilities.store, kinds[store.scheme] ?? store.scheme);
+    const noPath = labelled.isLocked('no//path');
+    if (labelled.capabilities.paths) {
+      assert.ok((await rejection(noPath)) instanceof InvalidArgumentError);
+    } else {
+      assert.equal(await noPath, false);
+    }
+    assert.equal(labelled.capabilities.paths, store.scheme === 'zk');
   });
 
   test('types and ranges of arguments', async () => {

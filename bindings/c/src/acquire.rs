@@ -141,10 +141,12 @@ impl Request {
 
     /// The token that cancels the wait, if one was given.
     pub(crate) fn cancel(&self) -> Result<Option<Pin<'static, Cancel>>, Failure> {
-        match self.cancel.is_null() {
-            true => Ok(None),
-            false => Ok(Some(fencelock_cancel::get(self.cancel)?)),
+        if self.cancel.is_null() {
+            return Ok(None);
         }
+        let cancel = fencelock_cancel::get(self.cancel)?;
+        cancel.attend()?;
+        Ok(Some(cancel))
     }
 
     /// Only calls that block can be cancelled by a token.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fencelock_support::CancelToken;
 
-use crate::boundary::{call, give, want};
+use crate::boundary::{Failure, call, give, want};
 use crate::kinds::{Kind, fencelock_cancel, fencelock_error};
 use crate::status::fencelock_status;
 
@@ -13,7 +13,8 @@ mod signal;
 /// What a handle of a cancel token names.
 pub struct Cancel {
     token: CancelToken,
-    /// A signal handler has asked; the watcher has not seen it yet.
+    /// A signal handler has asked. That and whether there is a bell are written and read in one
+    /// order by all: a handler that finds no bell has asked before who makes one looks.
     asked: AtomicBool,
 }
 
@@ -22,12 +23,27 @@ impl Cancel {
         &self.token
     }
 
+    /// Before a wait that this is to end: a forked child has nobody yet who hears its handlers.
+    pub(crate) fn attend(&self) -> Result<(), Failure> {
+        signal::prepare()?;
+        self.heed();
+        Ok(())
+    }
+
+    /// Does what a handler has asked for.
+    fn heed(&self) {
+        if self.asked.load(Ordering::SeqCst) && !self.token.is_cancelled() {
+            self.token.cancel();
+        }
+    }
+
     fn triggered(&self) -> bool {
         self.asked.load(Ordering::Acquire) || self.token.is_cancelled()
     }
 }
 
-/// A token that is not triggered. It may be given to any number of calls.
+/// A token that is not triggered. It may be given to any number of calls. In a forked child it is one
+/// of the child's own from then on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fencelock_cancel_new(
     cancel: *mut *mut fencelock_cancel,
@@ -63,7 +79,7 @@ pub unsafe extern "C" fn fencelock_cancel_signal(
     // No message is made here, as that would allocate.
     match fencelock_cancel::table().pin(cancel.addr() as u64) {
         Some(token) => {
-            token.asked.store(true, Ordering::Release);
+            token.asked.store(true, Ordering::SeqCst);
             signal::ring(&token);
             crate::status::FENCELOCK_OK
         }

@@ -34,6 +34,9 @@ pub struct fencelock_capabilities {
     pub leases: bool,
     /// fencelock_hold_previous_abandoned() is known.
     pub abandoned: bool,
+    /// Names of locks are paths: slashes separate, no part is empty, and a lock does not lie below
+    /// another.
+    pub paths: bool,
 }
 
 // SAFETY: it begins with its size, and all zeros are a value of it.
@@ -214,6 +217,7 @@ pub unsafe extern "C" fn fencelock_client_capabilities(
         full.owners = known.owners;
         full.leases = known.leases;
         full.abandoned = known.abandoned;
+        full.paths = known.paths;
         fill(capabilities, full)?;
     })
 }

@@ -83,7 +83,8 @@ pub unsafe extern "C" fn fencelock_lock_leave(
     })
 }
 
-/// As fencelock_lock_leave(), without blocking. NOT_HELD is returned, and the callback not called.
+/// As fencelock_lock_leave(), without blocking. NOT_HELD is returned, and the callback not called; a
+/// leave that was counted tells of LOST through its completion.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fencelock_lock_leave_async(
     lock: *mut fencelock_lock,

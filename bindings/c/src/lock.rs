@@ -21,7 +21,9 @@ pub struct LockObject {
 
 /// The lock `name` of a client's store. Asks the store nothing.
 ///
-/// INVALID_ARGUMENT unless the name has 1 to 512 bytes of UTF-8 without NUL.
+/// INVALID_ARGUMENT unless the name has 1 to 512 bytes of UTF-8 without NUL. On ZooKeeper names are
+/// paths (see fencelock_capabilities): one with an empty part, or a part `.` or `..`, is refused, too;
+/// and when a lock lies below another, acquiring it is MISCONFIGURED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fencelock_client_lock(
     client: *mut fencelock_client,
@@ -88,7 +90,7 @@ pub unsafe extern "C" fn fencelock_lock_is_locked_async(
 }
 
 /// Frees a lock's handle. Holds go on; what was entered and not left is released in the background,
-/// and who still waits to enter ends with CANCELLED. NULL is none.
+/// and who still waits to enter ends with CANCELLED at once. NULL is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fencelock_lock_free(lock: *mut fencelock_lock) -> fencelock_status {
     call!({

@@ -372,6 +372,11 @@ static void clients_are_counted_and_described(void) {
     const char *kind = session ? "zookeeper" : store;
     CHECK(strncmp(kind, known.store.data, known.store.length) == 0);
     CHECK(known.owners == !session && known.leases == !session);
+    CHECK(known.paths == session);
+    fencelock_lock *no_path = NULL;
+    fencelock_status expected = known.paths ? FENCELOCK_INVALID_ARGUMENT : FENCELOCK_OK;
+    IS(expected, fencelock_client_lock(client, "no//path", FENCELOCK_NTS, &no_path, NULL));
+    IS(FENCELOCK_OK, fencelock_lock_free(no_path));
     bool closed = true;
     IS(FENCELOCK_OK, fencelock_client_is_closed(client, &closed));
     CHECK(!closed);

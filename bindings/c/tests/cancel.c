@@ -67,6 +67,26 @@ static void by_another_thread(void) {
     close_pair(pair);
 }
 
+static void before_a_try(void) {
+    struct pair pair = open_pair("cancelled try");
+    fencelock_cancel *cancel = NULL;
+    OK(fencelock_cancel_new, &cancel);
+    fencelock_acquire_options options = fresh(FENCELOCK_TRY);
+    options.cancel = cancel;
+    OK(fencelock_hold_release, acquire(pair.lock, options));
+    IS(FENCELOCK_OK, fencelock_cancel_trigger(cancel));
+    fencelock_hold *none = NULL;
+    FAILS(FENCELOCK_CANCELLED, fencelock_lock_acquire, pair.lock, &options, &none);
+    fencelock_acquire_options entering = local(1, FENCELOCK_TRY);
+    entering.cancel = cancel;
+    FAILS(FENCELOCK_CANCELLED, fencelock_lock_enter, pair.lock, &entering, NULL);
+    bool locked = true;
+    OK(fencelock_lock_is_locked, pair.lock, &locked);
+    CHECK(!locked);
+    IS(FENCELOCK_OK, fencelock_cancel_free(cancel));
+    close_pair(pair);
+}
+
 static fencelock_cancel *volatile interrupted;
 static volatile sig_atomic_t told;
 
@@ -138,6 +158,7 @@ static void by_its_operation(void) {
 
 const struct test cancel_tests[] = {
     {"cancelled_by_another_thread", by_another_thread},
+    {"cancelled_before_a_try", before_a_try},
     {"cancelled_by_a_signal_handler", by_a_signal_handler},
     {"cancelled_by_its_operation", by_its_operation},
     {NULL, NULL},

@@ -114,6 +114,88 @@ static void who_waits_to_enter_a_freed_lock_is_cancelled(void) {
     close_pair(pair);
 }
 
+struct entering {
+    fencelock_lock *lock;
+    fencelock_cancel *cancel;
+    fencelock_status status;
+    atomic_int ended;
+};
+
+static void *enter(void *user_data) {
+    struct entering *entering = user_data;
+    fencelock_acquire_options options = FENCELOCK_ACQUIRE_OPTIONS_INIT;
+    options.cancel = entering->cancel;
+    fencelock_error *error = NULL;
+    entering->status = fencelock_lock_enter(entering->lock, &options, NULL, &error);
+    check_error(__FILE__, __LINE__, error, FENCELOCK_CANCELLED);
+    atomic_store(&entering->ended, 1);
+    return NULL;
+}
+
+// However long another has it.
+static void who_waits_to_enter_a_freed_lock_is_cancelled_at_once(void) {
+    struct pair pair = open_pair("freed while another holds");
+    fencelock_lock *other = another_handle(pair);
+    fencelock_hold *hold = acquire(other, fresh(FENCELOCK_TRY));
+    fencelock_acquire_options one = local(1, FENCELOCK_FOREVER);
+    struct mail waiter = {0};
+    OK(fencelock_lock_enter_async, pair.lock, &one, NULL, post, &waiter, NULL);
+    fencelock_cancel *cancel = NULL;
+    OK(fencelock_cancel_new, &cancel);
+    struct entering blocked[2] = {{.lock = pair.lock}, {.lock = pair.lock, .cancel = cancel}};
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) CHECK(pthread_create(&threads[i], NULL, enter, &blocked[i]) == 0);
+    fencelock_counters counters = {.size = sizeof counters};
+    UNTIL(fencelock_client_counters(pair.client, &counters) == FENCELOCK_OK &&
+          counters.waiting == 3);
+    IS(FENCELOCK_OK, fencelock_lock_free(pair.lock));
+    fencelock_completion ended = collect(&waiter);
+    CHECK(ended.status == FENCELOCK_CANCELLED);
+    IS(FENCELOCK_OK, fencelock_error_free(ended.error));
+    for (int i = 0; i < 2; i++) {
+        UNTIL(atomic_load(&blocked[i].ended));
+        pthread_join(threads[i], NULL);
+        CHECK(blocked[i].status == FENCELOCK_CANCELLED);
+    }
+    bool flag = true;
+    IS(FENCELOCK_OK, fencelock_cancel_is_triggered(cancel, &flag));
+    CHECK(!flag);
+    IS(FENCELOCK_OK, fencelock_cancel_free(cancel));
+    IS(FENCELOCK_OK, fencelock_hold_is_valid(hold, &flag));
+    CHECK(flag);
+    OK(fencelock_hold_release, hold);
+    pair.lock = other;
+    close_pair(pair);
+}
+
+static void a_counted_leave_tells_of_the_loss_in_its_completion(void) {
+    struct pair pair = open_pair("lost leave");
+    fencelock_string name;
+    IS(FENCELOCK_OK, fencelock_lock_name(pair.lock, &name));
+    OK(fencelock_lock_enter, pair.lock, NULL, NULL);
+    OK(fencelock_lock_enter, pair.lock, NULL, NULL);
+    fencelock_hold *hold = NULL;
+    OK(fencelock_lock_entered, pair.lock, NULL, &hold);
+    uint64_t ended = 0, depth = 0;
+    OK(fencelock_client_break, pair.client, name.data, name.length, &ended);
+    bool valid = true;
+    UNTIL(fencelock_hold_is_valid(hold, &valid) == FENCELOCK_OK && !valid);
+    IS(FENCELOCK_OK, fencelock_hold_free(hold));
+    struct mail mail = {0};
+    for (uint64_t left = 2; left-- > 0;) {
+        fencelock_completion now = FENCELOCK_COMPLETION_INIT;
+        OK(fencelock_lock_leave_async, pair.lock, NULL, left == 1 ? &now : NULL, post, &mail);
+        fencelock_completion told = left == 1 ? now : collect(&mail);
+        CHECK(told.ended);
+        CHECK(told.status == FENCELOCK_LOST);
+        check_error(__FILE__, __LINE__, told.error, FENCELOCK_LOST);
+        IS(FENCELOCK_OK, fencelock_lock_depth(pair.lock, NULL, &depth));
+        CHECK(depth == left);
+    }
+    FAILS(FENCELOCK_NOT_HELD, fencelock_lock_leave_async, pair.lock, NULL, NULL, post, &mail);
+    close_pair(pair);
+}
+
 static void entering_need_not_block(void) {
     struct pair pair = open_pair("enter async");
     fencelock_acquire_options one = local(1, BOUND), two = local(2, BOUND);
@@ -146,6 +228,10 @@ const struct test enter_tests[] = {
     {"a_lost_entry_is_entered_anew", a_lost_entry_is_entered_anew},
     {"a_lock_freed_while_entered_is_released", a_lock_freed_while_entered_is_released},
     {"who_waits_to_enter_a_freed_lock_is_cancelled", who_waits_to_enter_a_freed_lock_is_cancelled},
+    {"who_waits_to_enter_a_freed_lock_is_cancelled_at_once",
+     who_waits_to_enter_a_freed_lock_is_cancelled_at_once},
+    {"a_counted_leave_tells_of_the_loss_in_its_completion",
+     a_counted_leave_tells_of_the_loss_in_its_completion},
     {"entering_need_not_block", entering_need_not_block},
     {NULL, NULL},
 };

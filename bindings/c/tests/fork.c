@@ -3,7 +3,41 @@
 
 #include <sys/wait.h>
 
-static _Noreturn void child(struct pair pair, fencelock_hold *hold, uint64_t token) {
+struct waiting {
+    fencelock_lock *lock;
+    fencelock_cancel *cancel;
+    atomic_int ended;
+};
+
+static void *wait_in_vain(void *user_data) {
+    struct waiting *waiting = user_data;
+    fencelock_acquire_options options = fresh(FENCELOCK_FOREVER);
+    options.cancel = waiting->cancel;
+    fencelock_hold *none = NULL;
+    FAILS(FENCELOCK_CANCELLED, fencelock_lock_acquire, waiting->lock, &options, &none);
+    atomic_store(&waiting->ended, 1);
+    return NULL;
+}
+
+// A token of the parent's ends a wait of the child's, be it signalled before or meanwhile.
+static void cancel_as_a_handler_does(fencelock_client *own, fencelock_lock *lock,
+                                     fencelock_cancel *cancel, bool before) {
+    if (before) IS(FENCELOCK_OK, fencelock_cancel_signal(cancel));
+    struct waiting waiting = {lock, cancel, 0};
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, wait_in_vain, &waiting) == 0);
+    if (!before) {
+        fencelock_counters counters = {.size = sizeof counters};
+        UNTIL(fencelock_client_counters(own, &counters) == FENCELOCK_OK && counters.waiting == 1);
+        IS(FENCELOCK_OK, fencelock_cancel_signal(cancel));
+    }
+    UNTIL(atomic_load(&waiting.ended));
+    pthread_join(thread, NULL);
+    IS(FENCELOCK_OK, fencelock_cancel_free(cancel));
+}
+
+static _Noreturn void child(struct pair pair, fencelock_hold *hold, uint64_t token,
+                            fencelock_cancel *cancels[2]) {
     bool flag = true;
     IS(FENCELOCK_OK, fencelock_hold_is_valid(hold, &flag));
     CHECK(!flag);
@@ -34,14 +68,12 @@ static _Noreturn void child(struct pair pair, fencelock_hold *hold, uint64_t tok
         struct mail mail = {0};
         OK(fencelock_hold_release_async, mine, NULL, post, &mail);
         CHECK(collect(&mail).status == FENCELOCK_OK);
+        mine = acquire(lock, fresh(BOUND));
+        cancel_as_a_handler_does(own, lock, cancels[0], true);
+        cancel_as_a_handler_does(own, lock, cancels[1], false);
         fencelock_cancel *cancel = NULL;
         OK(fencelock_cancel_new, &cancel);
-        IS(FENCELOCK_OK, fencelock_cancel_signal(cancel));
-        fencelock_acquire_options options = fresh(FENCELOCK_FOREVER);
-        options.cancel = cancel;
-        mine = acquire(lock, fresh(BOUND));
-        FAILS(FENCELOCK_CANCELLED, fencelock_lock_acquire, lock, &options, &none);
-        IS(FENCELOCK_OK, fencelock_cancel_free(cancel));
+        cancel_as_a_handler_does(own, lock, cancel, false);
         OK(fencelock_hold_release, mine);
         IS(FENCELOCK_OK, fencelock_lock_free(lock));
         OK(fencelock_client_close, own, 0);
@@ -60,10 +92,12 @@ static void a_child_has_none_of_its_parents_holds(void) {
     struct pair pair = open_pair("fork");
     fencelock_hold *hold = acquire(pair.lock, fresh(FENCELOCK_TRY));
     uint64_t token = token_of(hold);
+    fencelock_cancel *cancels[2] = {NULL, NULL};
+    for (int i = 0; i < 2; i++) OK(fencelock_cancel_new, &cancels[i]);
     fflush(stdout);
     pid_t pid = fork();
     CHECK(pid >= 0);
-    if (pid == 0) child(pair, hold, token);
+    if (pid == 0) child(pair, hold, token, cancels);
     int status = 0;
     CHECK(waitpid(pid, &status, 0) == pid);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -71,6 +105,12 @@ static void a_child_has_none_of_its_parents_holds(void) {
     uint64_t checked = 0;
     OK(fencelock_hold_check, hold, &checked);
     CHECK(checked == token);
+    for (int i = 0; i < 2; i++) {
+        bool triggered = true;
+        IS(FENCELOCK_OK, fencelock_cancel_is_triggered(cancels[i], &triggered));
+        CHECK(!triggered);
+        IS(FENCELOCK_OK, fencelock_cancel_free(cancels[i]));
+    }
     OK(fencelock_hold_release, hold);
     OK(fencelock_hold_release, acquire(pair.lock, fresh(FENCELOCK_TRY)));
     close_pair(pair);

@@ -1,10 +1,12 @@
 //! A lock that is entered and left like a mutex, without a guard in between.
 
+use std::sync::{Arc, OnceLock};
+
 use parking_lot::Mutex;
 
 use crate::hold::Hold;
 use crate::lock::{Lock, Owner, Patience};
-use crate::{CancelToken, Error, ErrorKind, Operation, Result};
+use crate::{CancelToken, Error, ErrorKind, Operation, Result, fork};
 
 /// The holds of one lock by owner, each with the number of times that it was entered: for hosts whose
 /// people expect `lock()` and `unlock()`. Entering again looks whether the hold is still valid, and
@@ -18,6 +20,9 @@ use crate::{CancelToken, Error, ErrorKind, Operation, Result};
 pub struct Entries<H = Hold> {
     /// `None` after the end.
     entered: Mutex<Option<Vec<Entry<H>>>>,
+    /// Cancels who waits to enter, at the end.
+    over: CancelToken,
+    born: u32,
 }
 
 /// An owner of entries.
@@ -41,8 +46,12 @@ impl<H> Default for Entries<H> {
 
 impl<H> Entries<H> {
     /// Nobody is in.
-    pub const fn new() -> Entries<H> {
-        Entries { entered: Mutex::new(Some(Vec::new())) }
+    pub fn new() -> Entries<H> {
+        Entries {
+            entered: Mutex::new(Some(Vec::new())),
+            over: CancelToken::new(),
+            born: fork::watch(),
+        }
     }
 
     /// How often anybody is in.
@@ -58,10 +67,16 @@ impl<H> Entries<H> {
     }
 
     /// Gives up what was entered and not left, for a host that lets go of the lock: nobody could
-    /// leave any more. Who waits to enter then ends with `Cancelled`, holding nothing.
+    /// leave any more. Who waits to enter ends with `Cancelled` at once, holding nothing.
     pub fn end(&self) {
-        // Not under the mutex: what is released may at once be granted to who waits here.
+        // Nobody waits in a forked child, and a thread that is not there may have the mutexes.
+        if self.born != fork::generation() {
+            return;
+        }
         let entered = self.entered.lock().take();
+        // First, so that nothing that is released is granted to who waits here.
+        self.over.cancel();
+        // Not under the mutex, which who was granted it already asks for.
         drop(entered);
     }
 
@@ -91,12 +106,15 @@ impl<H> Entries<H> {
             None => {
                 drop(entered);
                 drop(entry);
-                Err(Error::new(
-                    ErrorKind::Cancelled,
-                    "the lock was freed while this waited to enter it",
-                ))
+                Err(ended())
             }
         }
+    }
+
+    /// Why nobody entered: a wait that the end cancelled does not know the reason.
+    fn reason(&self, error: Error) -> Error {
+        let cancelled = error.kind() == ErrorKind::Cancelled;
+        if cancelled && self.entered.lock().is_none() { ended() } else { error }
     }
 }
 
@@ -148,7 +166,7 @@ impl Entries {
     /// Enters. `lock` has the key's owner.
     ///
     /// # Errors
-    /// As [`Lock::acquire`].
+    /// As [`Lock::acquire`]; `Cancelled` also by [`Entries::end`].
     pub fn enter(
         &self,
         lock: &Lock,
@@ -159,15 +177,29 @@ impl Entries {
         if let Some(token) = self.again(key) {
             return Ok(token);
         }
-        let hold = lock.acquire(patience, cancel)?;
+        let hold = self.wait(lock, patience, cancel).map_err(|error| self.reason(error))?;
         let token = hold.token();
         self.first(key, hold)?;
         Ok(token)
     }
 
+    fn wait(&self, lock: &Lock, patience: Patience, cancel: Option<&CancelToken>) -> Result<Hold> {
+        let Some(cancel) = cancel else { return lock.acquire(patience, Some(&self.over)) };
+        let either = fencelock::CancelToken::new();
+        let told = [cancel, &self.over].map(|token| {
+            let either = either.clone();
+            (token, token.tell(move || either.cancel()))
+        });
+        let hold = lock.acquire_with(patience, Some(&either));
+        for (token, key) in told {
+            token.forget(key);
+        }
+        hold
+    }
+
     /// See [`Entries::enter`]. `None`: `done` was called already.
     pub fn enter_async(
-        self: &std::sync::Arc<Entries>,
+        self: &Arc<Entries>,
         lock: &Lock,
         key: EntryKey,
         patience: Patience,
@@ -177,15 +209,23 @@ impl Entries {
             done(Ok(token));
             return None;
         }
-        let entries = self.clone();
+        let waiting = Arc::new(Waiting { entries: self.clone(), told: OnceLock::new() });
+        let mine = waiting.clone();
         let entered = move |hold: Result<Hold>| {
-            done(hold.and_then(|hold| {
+            let entries = &mine.entries;
+            done(hold.map_err(|error| entries.reason(error)).and_then(|hold| {
                 let token = hold.token();
                 entries.first(key, hold)?;
                 Ok(token)
             }));
         };
-        Some(lock.acquire_async(patience, entered))
+        let operation = lock.acquire_async(patience, entered);
+        // Unless it has ended already.
+        if Arc::strong_count(&waiting) > 1 {
+            let cancelled = operation.clone();
+            waiting.told.get_or_init(|| self.over.tell(move || cancelled.cancel()));
+        }
+        Some(operation)
     }
 
     /// Leaves once; the last time releases.
@@ -202,19 +242,37 @@ impl Entries {
     /// See [`Entries::leave`].
     ///
     /// # Errors
-    /// As there, when that is known at once; then `done` is not called.
+    /// `NotHeld` when the owner is not in: then nothing was left, and `done` is not called.
     pub fn leave_async(
         &self,
         key: EntryKey,
         done: impl FnOnce(Result<()>) + Send + 'static,
     ) -> Result<()> {
-        match self.less(key)? {
-            None => done(Ok(())),
-            Some(hold) => {
+        match self.less(key) {
+            Ok(Some(hold)) => {
                 hold.release_async(done);
             }
+            Ok(None) => done(Ok(())),
+            Err(error) if error.kind() == ErrorKind::NotHeld => return Err(error),
+            // It was left all the same.
+            Err(error) => done(Err(error)),
         }
         Ok(())
+    }
+}
+
+/// A call that waits to enter; kept by its completion.
+struct Waiting {
+    entries: Arc<Entries>,
+    /// The key under which the end tells it.
+    told: OnceLock<u64>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(key) = self.told.get() {
+            self.entries.over.forget(*key);
+        }
     }
 }
 
@@ -243,6 +301,10 @@ impl TryFrom<&Owner> for EntryKey {
             )),
         }
     }
+}
+
+fn ended() -> Error {
+    Error::new(ErrorKind::Cancelled, "the lock was freed while this waited to enter it")
 }
 
 fn not_in() -> Error {

@@ -2,9 +2,9 @@
 //!
 //! A binding converts types and nothing else: it has no retry, no renewal, no timeout. What it
 //! needs besides the client itself is here: one [`Client`] for blocking and asynchronous calls,
-//! [`Operation`] to run an asynchronous call without a runtime and to cancel it, [`Dispatcher`] for
-//! hosts that have no loop of their own to deliver to, [`cork`] and `HostLoop` for hosts that have one,
-//! [`ConnectOptions`] by name, and the table of [`errors`].
+//! [`Operation`] to run an asynchronous call without a runtime and to cancel it, [`CancelToken`] for
+//! calls that block, [`Dispatcher`] for hosts that have no loop of their own to deliver to, [`cork`]
+//! and `HostLoop` for hosts that have one, [`ConnectOptions`] by name, and the table of [`errors`].
 //!
 //! ```
 //! use std::sync::mpsc;
@@ -20,6 +20,7 @@
 //! # Ok::<(), fencelock_support::Error>(())
 //! ```
 
+mod cancel;
 mod client;
 mod dispatcher;
 mod entries;
@@ -29,17 +30,18 @@ mod lock;
 mod operation;
 mod options;
 
+pub use cancel::CancelToken;
 pub use client::Client;
 pub use dispatcher::Dispatcher;
 pub use entries::{Entries, EntryKey};
 pub use fencelock::blocking::Releasing;
 #[cfg(unix)]
 pub use fencelock::blocking::{HostLoop, Hosted};
-pub use fencelock::cork;
 pub use fencelock::{
-    Abandoned, CancelToken, Capabilities, Error, ErrorKind, HoldInfo, LockInfo, LossReason,
-    Metrics, OwnerId, Result, WaiterInfo,
+    Abandoned, Capabilities, Error, ErrorKind, HoldInfo, LockInfo, LossReason, Metrics, OwnerId,
+    Result, WaiterInfo,
 };
+pub use fencelock::{cork, fork};
 pub use hold::Hold;
 pub use lock::{Acquiring, Begun, Lock, Owner, Patience};
 pub use operation::Operation;

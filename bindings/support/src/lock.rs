@@ -115,13 +115,26 @@ impl Lock {
     }
 
     /// Acquires; the calling thread drives the connection when nobody else does. `cancel` ends the
-    /// wait from another thread.
+    /// wait from another thread, also that of a try for the store's answer.
     ///
     /// # Errors
     /// As [`fencelock::Lock::acquire`], `try_acquire` and `acquire_timeout`; `Cancelled`.
     pub fn acquire(&self, patience: Patience, cancel: Option<&CancelToken>) -> Result<Hold> {
+        self.acquire_with(patience, cancel.map(CancelToken::waits))
+    }
+
+    /// As [`Lock::acquire`], with a token of the client's.
+    pub(crate) fn acquire_with(
+        &self,
+        patience: Patience,
+        cancel: Option<&fencelock::CancelToken>,
+    ) -> Result<Hold> {
         let guard = match (patience, cancel) {
-            (Patience::Try, _) => self.inner.try_acquire(),
+            (Patience::Try, None) => self.inner.try_acquire(),
+            // A bound of zero is a try.
+            (Patience::Try, Some(cancel)) => {
+                self.inner.acquire_timeout_cancellable(Duration::ZERO, cancel)
+            }
             (Patience::For(limit), None) => self.inner.acquire_timeout(limit),
             (Patience::For(limit), Some(cancel)) => {
                 self.inner.acquire_timeout_cancellable(limit, cancel)

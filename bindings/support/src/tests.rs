@@ -173,6 +173,22 @@ fn a_wait_gives_up_when_its_host_says_so() {
 }
 
 #[test]
+fn a_try_heeds_a_token_that_is_cancelled() {
+    let client = client();
+    let lock = client.lock("x").unwrap().owner(Owner::Fresh);
+    let cancel = CancelToken::new();
+    lock.acquire(Patience::Try, Some(&cancel)).unwrap().release().unwrap();
+    let hold = lock.acquire(Patience::Try, None).unwrap();
+    let error = lock.acquire(Patience::Try, Some(&cancel)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Contended);
+    hold.release().unwrap();
+    cancel.cancel();
+    let error = lock.acquire(Patience::Try, Some(&cancel)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    assert!(!lock.is_locked().unwrap());
+}
+
+#[test]
 fn the_dispatcher_keeps_the_order_and_survives_a_panic() {
     let dispatcher = Dispatcher::current().unwrap();
     let (told, heard) = mpsc::channel();

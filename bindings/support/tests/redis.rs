@@ -1,10 +1,12 @@
 //! Asynchronous and blocking calls of one client, on a real server.
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use fencelock_support::{Client, ConnectOptions, ErrorKind, Owner, Patience};
-use fencelock_testkit::{RedisServer, skip_servers};
+use fencelock_support::{
+    CancelToken, Client, ConnectOptions, ErrorKind, OptionValue, Owner, Patience,
+};
+use fencelock_testkit::{RedisServer, eventually, skip_servers};
 
 const BOUND: Duration = Duration::from_secs(30);
 
@@ -49,6 +51,30 @@ fn both_kinds_of_calls_share_one_client() {
     assert!(client.is_closed());
     let info = other.inspect("x").unwrap();
     assert!(info.is_none_or(|info| info.holds.is_empty() && info.waiters.is_empty()));
+}
+
+#[test]
+fn a_try_is_cancelled_while_the_store_is_silent() {
+    if skip_servers() {
+        return;
+    }
+    let server = RedisServer::start().unwrap();
+    let mut options = ConnectOptions::default();
+    let long = Duration::from_secs(3600);
+    options.set("request_timeout", OptionValue::Duration(long)).unwrap();
+    let client = Client::connect(&server.url(), options).unwrap();
+    let lock = client.lock("x").unwrap().owner(Owner::Fresh);
+    let (told, ended) = mpsc::channel();
+    let cancel = Arc::new(CancelToken::new());
+    server.stop().unwrap();
+    let (mine, trying) = (cancel.clone(), lock.clone());
+    std::thread::spawn(move || told.send(trying.acquire(Patience::Try, Some(&mine))).unwrap());
+    eventually("the try is under way", || (client.metrics().waiting == 1).then_some(()));
+    cancel.cancel();
+    let error = ended.recv_timeout(BOUND).unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    server.cont().unwrap();
+    lock.acquire(Patience::For(BOUND), None).unwrap();
 }
 
 #[test]

@@ -12,14 +12,14 @@ mod pipe {
     use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
     use std::sync::{Mutex, PoisonError};
 
-    use fencelock_support::{Error, ErrorKind};
+    use fencelock_support::{Error, ErrorKind, fork};
 
     use super::{Cancel, Failure};
     use crate::kinds::{Kind, fencelock_cancel};
 
     /// The pipe and its thread, of one process. Leaked: a handler may be using it.
     struct Bell {
-        process: u32,
+        born: u32,
         writer: PipeWriter,
         /// A byte is under way.
         rung: AtomicBool,
@@ -27,36 +27,38 @@ mod pipe {
 
     static BELL: AtomicPtr<Bell> = AtomicPtr::new(std::ptr::null_mut());
 
+    /// This process' own. A forked child's parent has another, which nobody here listens to.
     fn bell() -> Option<&'static Bell> {
         // SAFETY: it is null, or was leaked below.
-        unsafe { BELL.load(Ordering::Acquire).as_ref() }
+        let bell = unsafe { BELL.load(Ordering::SeqCst).as_ref() };
+        bell.filter(|bell| bell.born == fork::generation())
     }
 
     /// Starts the thread that listens, unless this process has it. A forked child has not.
     pub(in crate::cancel) fn prepare() -> Result<(), Failure> {
         static STARTING: Mutex<()> = Mutex::new(());
-        let here = |bell: &Bell| bell.process == std::process::id();
-        if bell().is_some_and(here) {
+        if bell().is_some() {
             return Ok(());
         }
         let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
-        if bell().is_some_and(here) {
+        if bell().is_some() {
             return Ok(());
         }
         let (reader, writer) = pipe().map_err(no_resource)?;
-        let process = std::process::id();
+        let born = fork::watch();
         let made: &'static Bell =
-            Box::leak(Box::new(Bell { process, writer, rung: AtomicBool::new(false) }));
+            Box::leak(Box::new(Bell { born, writer, rung: AtomicBool::new(false) }));
         std::thread::Builder::new()
             .name("fencelock-cancel".to_owned())
             .spawn(move || listen(made, reader))
             .map_err(no_resource)?;
-        BELL.store(std::ptr::from_ref(made).cast_mut(), Ordering::Release);
+        BELL.store(std::ptr::from_ref(made).cast_mut(), Ordering::SeqCst);
         Ok(())
     }
 
     /// Async-signal-safe: atomics and write(2). The pipe never fills, as there is one byte in it at
-    /// the most, so the write neither blocks nor fails, and leaves errno alone.
+    /// the most, so the write neither blocks nor fails, and leaves errno alone. Without a bell, in a
+    /// forked child, nobody waits yet; the first wait looks for what was asked.
     pub(in crate::cancel) fn ring(_: &Cancel) {
         if let Some(bell) = bell()
             && !bell.rung.swap(true, Ordering::AcqRel)
@@ -74,13 +76,10 @@ mod pipe {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(_) => return,
             }
-            // Before looking: what is asked for from now on rings again.
-            bell.rung.store(false, Ordering::Release);
-            fencelock_cancel::table().each(|cancel| {
-                if cancel.asked.load(Ordering::Acquire) && !cancel.token.is_cancelled() {
-                    cancel.token.cancel();
-                }
-            });
+            // Before looking: what is asked for from now on rings again. A swap, so that whoever found
+            // it rung has asked before this looks.
+            bell.rung.swap(false, Ordering::AcqRel);
+            fencelock_cancel::table().each(Cancel::heed);
         }
     }
 

@@ -3,6 +3,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use fencelock_testkit::eventually;
+
 use super::*;
 use crate::{Client, ConnectOptions};
 
@@ -138,6 +140,79 @@ fn who_waits_to_enter_does_not_keep_what_was_entered_when_the_lock_is_let_go() {
         kind(entries.leave(EntryKey::try_from(&Owner::Local(1)).unwrap())),
         ErrorKind::NotHeld
     );
+}
+
+#[test]
+fn who_waits_for_another_holder_need_not_when_the_lock_is_let_go() {
+    let (client, lock) = lock();
+    let holder = lock.clone().owner(Owner::Fresh).acquire(Patience::Try, None).unwrap();
+    let entries = Arc::new(Entries::new());
+    let (told, ended) = mpsc::channel();
+    let own = Arc::new(CancelToken::new());
+    for number in 1..=3 {
+        let (told, entries, own) = (told.clone(), entries.clone(), own.clone());
+        let mine = lock.clone().owner(Owner::Local(number));
+        let key = EntryKey::try_from(&Owner::Local(number)).unwrap();
+        let done = move |token: Result<u64>| told.send(token).unwrap();
+        if number == 1 {
+            entries.enter_async(&mine, key, Patience::Forever, done).unwrap();
+            continue;
+        }
+        std::thread::spawn(move || {
+            let cancel = (number == 3).then_some(&*own);
+            done(entries.enter(&mine, key, Patience::Forever, cancel));
+        });
+    }
+    eventually("three wait", || (client.metrics().waiting == 3).then_some(()));
+    entries.end();
+    for _ in 0..3 {
+        let error = ended.recv_timeout(BOUND).unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Cancelled);
+        assert!(error.message().contains("freed"), "{error}");
+    }
+    assert!(holder.is_valid() && !own.is_cancelled());
+    assert_eq!(client.metrics().waiting, 0);
+}
+
+#[test]
+fn who_waits_to_enter_is_cancelled_by_a_token_too() {
+    let (client, lock) = lock();
+    let holder = lock.clone().owner(Owner::Fresh).acquire(Patience::Try, None).unwrap();
+    let entries = Entries::new();
+    let (cancel, me) = (CancelToken::new(), EntryKey::ANYBODY);
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| entries.enter(&lock, me, Patience::Forever, Some(&cancel)));
+        eventually("one waits", || (client.metrics().waiting == 1).then_some(()));
+        cancel.cancel();
+        let error = waiter.join().unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Cancelled);
+        assert!(!error.message().contains("freed"), "{error}");
+    });
+    holder.release().unwrap();
+    let again = entries.enter(&lock, me, Patience::Forever, Some(&cancel));
+    assert_eq!(kind(again), ErrorKind::Cancelled);
+    entries.enter(&lock, me, Patience::Try, Some(&CancelToken::new())).unwrap();
+    entries.leave(me).unwrap();
+}
+
+#[test]
+fn a_leave_that_was_counted_tells_of_the_loss_through_its_completion() {
+    let (client, lock) = lock();
+    let entries = Entries::new();
+    let me = EntryKey::thread();
+    entries.enter(&lock, me, Patience::Try, None).unwrap();
+    entries.enter(&lock, me, Patience::Try, None).unwrap();
+    let (told, lost) = mpsc::channel();
+    entries.hold(me).unwrap().on_lost(move |reason| told.send(reason).unwrap());
+    client.break_lock("x").unwrap();
+    lost.recv_timeout(BOUND).unwrap();
+    for left in [1, 0] {
+        let (told, ended) = mpsc::channel();
+        entries.leave_async(me, move |left| told.send(left).unwrap()).unwrap();
+        assert_eq!(kind(ended.recv_timeout(BOUND).unwrap()), ErrorKind::Lost);
+        assert_eq!(entries.depth(me), left);
+    }
+    assert_eq!(kind(entries.leave_async(me, drop)), ErrorKind::NotHeld);
 }
 
 #[test]

@@ -143,7 +143,7 @@ static jint native_capabilities(JNIEnv *env, jclass native, jlong client) {
     fencelock_capabilities can = {0};
     if (!capabilities(env, native, client, &can)) return 0;
     return can.processes | can.durable << 1 | can.owners << 2 | can.leases << 3 |
-           can.abandoned << 4;
+           can.abandoned << 4 | can.paths << 5;
 }
 
 static jlong native_ping(JNIEnv *env, jclass native, jlong client) {

@@ -9,6 +9,8 @@ package io.fencelock;
  * @param owners whether an explicit owner re-enters from another client
  * @param leases whether explicit leases end at the store by themselves
  * @param abandoned whether {@link Hold#previousAbandoned} is known
+ * @param paths whether names of locks are paths: slashes separate, no part is empty, and a lock does
+ *     not lie below another
  */
 public record Capabilities(
         String store,
@@ -16,4 +18,5 @@ public record Capabilities(
         boolean durable,
         boolean owners,
         boolean leases,
-        boolean abandoned) {}
+        boolean abandoned,
+        boolean paths) {}

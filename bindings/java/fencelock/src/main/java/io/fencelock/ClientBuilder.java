@@ -7,8 +7,8 @@ import java.util.concurrent.Executor;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The options of a client; each can be a part of the URL as well. Made by {@link
- * FencelockClient#builder}; for one thread.
+ * The options of a client. The lease, the claim, the two timeouts and the label can be a part of the
+ * URL as well, and what is set here wins. Made by {@link FencelockClient#builder}; for one thread.
  */
 public final class ClientBuilder {
     private static final int LEASE = 0;

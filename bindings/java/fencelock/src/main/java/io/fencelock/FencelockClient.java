@@ -95,7 +95,8 @@ public final class FencelockClient implements AutoCloseable {
     /**
      * The lock {@code name}. Asks the store nothing, and may be called again and again.
      *
-     * @param name 1 to 512 bytes of UTF-8 without NUL
+     * @param name 1 to 512 bytes of UTF-8 without NUL; on ZooKeeper names are paths (see {@link
+     *     Capabilities#paths}), without an empty part and without {@code .} and {@code ..}
      * @return the lock
      * @throws InvalidArgumentException for another name
      */
@@ -131,7 +132,7 @@ public final class FencelockClient implements AutoCloseable {
      *
      * @param ticket of {@link Hold#ticket}
      * @return a hold of one's own, with the same owner and token, to be closed
-     * @throws LockLostException when the hold has ended
+     * @throws NotHeldException when the hold has ended
      * @throws InvalidArgumentException for a text that is no ticket
      */
     public Hold attach(String ticket) {
@@ -366,7 +367,8 @@ public final class FencelockClient implements AutoCloseable {
                 (bits & 2) != 0,
                 (bits & 4) != 0,
                 (bits & 8) != 0,
-                (bits & 16) != 0);
+                (bits & 16) != 0,
+                (bits & 32) != 0);
     }
 
     /**

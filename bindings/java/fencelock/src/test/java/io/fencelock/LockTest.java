@@ -111,6 +111,16 @@ class LockTest extends StoreTest {
     }
 
     @Test
+    void whereNamesArePathsOneThatIsNoneIsRefused() {
+        assertEquals(store.url().startsWith("zk"), client.capabilities().paths());
+        if (client.capabilities().paths()) {
+            assertThrows(InvalidArgumentException.class, () -> client.lock("no//path"));
+        } else {
+            assertEquals("no//path", client.lock("no//path").name());
+        }
+    }
+
+    @Test
     void conditionsAreRefusedWithAReason() {
         String reason =
                 assertThrows(UnsupportedOperationException.class, lock::newCondition).getMessage();

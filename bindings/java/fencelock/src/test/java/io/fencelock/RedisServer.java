@@ -87,8 +87,28 @@ final class RedisServer implements AutoCloseable {
         return "redis://127.0.0.1:" + port;
     }
 
-    long pid() {
-        return process.pid();
+    /** From now on it keeps its connections, and answers nothing. */
+    void stop() {
+        signal("STOP");
+    }
+
+    /** Lets it go on. */
+    void resume() {
+        signal("CONT");
+    }
+
+    private void signal(String name) {
+        try {
+            Process kill =
+                    new ProcessBuilder("kill", "-" + name, String.valueOf(process.pid())).start();
+            if (kill.waitFor() != 0) {
+                throw new IllegalStateException("redis-server does not take the signal " + name);
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     @Override
