@@ -21,7 +21,7 @@ if not _native.in_main_interpreter():
     )
     raise ImportError(_text)
 
-from fencelock._native import Hold, HoldInfo, Lock, LockInfo, Lost, WaiterInfo
+from fencelock._native import Capabilities, Hold, HoldInfo, Lock, LockInfo, Lost, WaiterInfo
 from fencelock.client import Client, connect, shared
 from fencelock.errors import (
     AcquireCancelledError,
@@ -41,6 +41,7 @@ __version__ = _native.__version__
 
 __all__ = [
     "AcquireCancelledError",
+    "Capabilities",
     "Client",
     "ClosedError",
     "ContendedError",

@@ -22,14 +22,26 @@ class Call:
         return False
 
     def set_result(self, result: Any) -> None:
-        """Call back. An exception is shown as one that ended a thread, and goes no further."""
+        """Call back. What it raises is shown as what ended a thread, and goes no further.
+
+        That goes for `SystemExit` too: whoever drains the mailbox has other callbacks to call.
+        """
         try:
             self._callback(result)
-        except Exception:  # noqa: BLE001 - whatever a user's callback raises
-            threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), None)))
+        except BaseException:  # noqa: BLE001 - whatever a user's callback raises
+            _show()
 
     def set_exception(self, error: BaseException) -> None:
         """Take note of nothing: what was watched for can no longer happen."""
+
+
+def _show() -> None:
+    """Show what is being handled as what ended a thread; `SystemExit` is nothing to show."""
+    try:
+        threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), None)))
+    except BaseException:  # noqa: BLE001 - whatever a user's hook raises
+        # As `threading` does.
+        sys.excepthook(*sys.exc_info())
 
 
 class _Worker:
@@ -93,9 +105,12 @@ def on_wanted(hold: _native.BaseHold, callback: Callable[[], object]) -> None:
 
 
 def _watch(start: Callable[[_native.Mailbox], Any], callback: Callable[[Any], object]) -> None:
-    call = Call(callback)
     started = start(box())
     if type(started) is _native.Operation:
-        started.bind(call)
+        started.bind(Call(callback))
     else:
-        call.set_result(started)
+        # On the caller's own thread, which may be asked to end.
+        try:
+            callback(started)
+        except Exception:  # noqa: BLE001 - whatever a user's callback raises
+            _show()

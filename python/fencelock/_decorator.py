@@ -1,4 +1,4 @@
-"""Names of locks made from a function's arguments."""
+"""What the decorators of both clients share: names made from arguments, and what they refuse."""
 
 from __future__ import annotations
 
@@ -7,6 +7,16 @@ import string
 from typing import Any, Callable
 
 from fencelock.errors import InvalidArgumentError
+
+
+def refuse_generator(function: Callable[..., Any]) -> None:
+    """Refuses a function whose body runs only after its call, when the lock is free again."""
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        text = (
+            "a generator's body runs after the call, when the lock is released already: "
+            "take the lock within the body, with `with` or `async with`"
+        )
+        raise InvalidArgumentError(text)
 
 
 def namer(template: str, function: Callable[..., Any]) -> Callable[..., str]:

@@ -13,6 +13,7 @@ __all__ = [
     "ERRORS",
     "BaseHold",
     "BaseLock",
+    "Capabilities",
     "Client",
     "Hold",
     "HoldInfo",
@@ -73,7 +74,24 @@ class Client:
     @property
     def id(self) -> str: ...
     @property
+    def capabilities(self) -> Capabilities: ...
+
+@final
+class Capabilities:
+    @property
     def store(self) -> str: ...
+    @property
+    def processes(self) -> bool: ...
+    @property
+    def durable(self) -> bool: ...
+    @property
+    def owners(self) -> bool: ...
+    @property
+    def leases(self) -> bool: ...
+    @property
+    def abandoned(self) -> bool: ...
+    @property
+    def paths(self) -> bool: ...
 
 @final
 class LockInfo:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from types import TracebackType
 
-    from fencelock._native import Hold, Lock, LockInfo
+    from fencelock._native import Capabilities, Hold, Lock, LockInfo
 
 __all__ = ["Client", "connect", "shared"]
 
@@ -182,7 +182,8 @@ class Client:
 
         Raises:
             InvalidArgumentError: The template names no parameter of the function, or the function
-                is a coroutine function, for which there is `fencelock.aio`.
+                is a coroutine function, for which there is `fencelock.aio`, or a generator
+                function, whose body runs after the call: take the lock within it.
 
         >>> client = connect("memory:")
         >>> @client.locked("order-{number}")
@@ -198,6 +199,7 @@ class Client:
             if inspect.iscoroutinefunction(function):
                 text = "a coroutine function needs a client of fencelock.aio, whose waits await"
                 raise InvalidArgumentError(text)
+            _decorator.refuse_generator(function)
             name = _decorator.namer(template, function)
 
             @functools.wraps(function)
@@ -291,7 +293,17 @@ class Client:
     @property
     def store(self) -> str:
         """The kind of store, such as `redis`."""
-        return self._native.store
+        return self._native.capabilities.store
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the store can and cannot do.
+
+        >>> with connect("memory:") as client:
+        ...     client.capabilities.processes
+        False
+        """
+        return self._native.capabilities
 
     def metrics(self) -> str:
         """Give what the client has counted, in Prometheus' text format.

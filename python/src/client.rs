@@ -6,7 +6,7 @@ use pyo3::types::PyDict;
 
 use crate::convert::{duration, options};
 use crate::hold::{self, Held, Hold};
-use crate::info::{LockInfo, shown};
+use crate::info::{Capabilities, LockInfo, shown};
 use crate::mailbox::Mailbox;
 use crate::operation::{Value, start};
 use crate::signals;
@@ -214,8 +214,8 @@ impl Client {
     }
 
     #[getter]
-    fn store(&self) -> &'static str {
-        self.0.capabilities().store
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities().into()
     }
 
     fn metrics(&self) -> String {

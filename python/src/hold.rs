@@ -298,7 +298,7 @@ impl Hold {
         Ok(Bound::new(slf.py(), Lost::of(slf.as_super().get().watch()))?.into_any())
     }
 
-    /// Call `callback(reason)` once when the hold is lost; at once when it is already.
+    /// Call `callback(reason)` once when the hold is lost; at once, on this thread, when it is already.
     ///
     /// It runs on a thread of Fencelock's, one callback after the other. What it raises goes to
     /// `threading.excepthook`. For the reasons see `Lost.reason`.

@@ -1,7 +1,42 @@
-//! The state of a lock, for people.
+//! The state of a lock, for people, and what a store can do.
 
 use fencelock_support::Abandoned;
 use pyo3::prelude::*;
+
+/// What a store can and cannot do, from `Client.capabilities`.
+#[pyclass(frozen, get_all, module = "fencelock")]
+pub(crate) struct Capabilities {
+    /// The store's name: `memory`, `sqlite`, `redis` or `zookeeper`.
+    store: &'static str,
+    /// Whether several processes may share it.
+    processes: bool,
+    /// Whether locks survive the end of every client.
+    durable: bool,
+    /// Whether explicit owners re-enter from another client.
+    owners: bool,
+    /// Whether explicit leases end at the store by themselves.
+    leases: bool,
+    /// Whether `previous_abandoned` is known.
+    abandoned: bool,
+    /// Whether names of locks are paths: slashes separate, no part is empty, and a lock does not lie
+    /// below another.
+    paths: bool,
+}
+
+impl From<fencelock_support::Capabilities> for Capabilities {
+    fn from(can: fencelock_support::Capabilities) -> Capabilities {
+        let fencelock_support::Capabilities {
+            store,
+            processes,
+            durable,
+            owners,
+            leases,
+            abandoned,
+            paths,
+        } = can;
+        Capabilities { store, processes, durable, owners, leases, abandoned, paths }
+    }
+}
 
 /// The state of a lock, from `Client.inspect`.
 #[pyclass(frozen, get_all, module = "fencelock")]
@@ -54,6 +89,22 @@ pub(crate) struct WaiterInfo {
     heard_ago: f64,
     /// Whether it would be passed over now.
     silent: bool,
+}
+
+#[pymethods]
+impl Capabilities {
+    fn __repr__(&self) -> String {
+        let can = [
+            ("processes", self.processes),
+            ("durable", self.durable),
+            ("owners", self.owners),
+            ("leases", self.leases),
+            ("abandoned", self.abandoned),
+            ("paths", self.paths),
+        ];
+        let can = can.map(|(name, can)| format!("{name}={}", if can { "True" } else { "False" }));
+        format!("Capabilities(store='{}', {})", self.store, can.join(", "))
+    }
 }
 
 #[pymethods]

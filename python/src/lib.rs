@@ -24,7 +24,7 @@ mod _native {
     #[pymodule_export]
     use crate::hold::{BaseHold, Hold};
     #[pymodule_export]
-    use crate::info::{HoldInfo, LockInfo, WaiterInfo};
+    use crate::info::{Capabilities, HoldInfo, LockInfo, WaiterInfo};
     #[pymodule_export]
     use crate::lock::{BaseLock, Lock};
     #[pymodule_export]

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 
 use crate::convert::given;
 use crate::mailbox::{Inbox, Mailbox};
+use crate::watch::Watch;
 use crate::{client, hold, info};
 
 /// What calls end in.
@@ -66,6 +67,11 @@ pub(crate) struct Done {
 }
 
 impl Done {
+    /// A number of its own; later calls have greater ones.
+    pub(crate) fn id(&self) -> u64 {
+        self.slot.id
+    }
+
     pub(crate) fn tell(mut self, result: Result<Value>) {
         self.unsent = None;
         self.slot.end(result);
@@ -99,12 +105,19 @@ impl Slot {
     }
 }
 
+/// How a call is left before its end.
+pub(crate) enum Leave {
+    Cancel(fencelock_support::Operation),
+    /// The watcher with this number is taken out.
+    Unwatch(Arc<Watch>, u64),
+}
+
 /// A call under way.
 #[pyclass(frozen, module = "fencelock._native")]
 pub(crate) struct Operation {
     slot: Arc<Slot>,
     mailbox: Py<Mailbox>,
-    call: Option<fencelock_support::Operation>,
+    leave: Option<Leave>,
     /// Something was bound to it.
     has_waiter: AtomicBool,
 }
@@ -115,14 +128,14 @@ pub(crate) fn start<'py>(
     begin: impl FnOnce(Done) -> Result<Option<fencelock_support::Operation>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let unsent = Error::new(ErrorKind::Closed, "the call ended without a word; please report this");
-    started(mailbox, Err(unsent), begin)
+    started(mailbox, Err(unsent), |done| Ok(begin(done)?.map(Leave::Cancel)))
 }
 
 /// As [`start`], for a call whose end may never come: then it ends in `unsent`.
 pub(crate) fn started<'py>(
     mailbox: &Bound<'py, Mailbox>,
     unsent: Result<Value>,
-    begin: impl FnOnce(Done) -> Result<Option<fencelock_support::Operation>>,
+    begin: impl FnOnce(Done) -> Result<Option<Leave>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let py = mailbox.py();
@@ -132,7 +145,7 @@ pub(crate) fn started<'py>(
         stage: Mutex::new(Stage::Starting),
     });
     let begun = begin(Done { slot: slot.clone(), unsent: Some(unsent) });
-    let call = given(py, begun)?;
+    let leave = given(py, begun)?;
     let mut stage = slot.stage.lock();
     if let Stage::Ended(result) = &mut *stage
         && let Some(result) = result.take()
@@ -142,7 +155,7 @@ pub(crate) fn started<'py>(
     }
     *stage = Stage::Away;
     drop(stage);
-    Operation { slot, mailbox: mailbox.clone().unbind(), call, has_waiter: AtomicBool::new(false) }
+    Operation { slot, mailbox: mailbox.clone().unbind(), leave, has_waiter: AtomicBool::new(false) }
         .into_bound_py_any(py)
 }
 
@@ -154,10 +167,13 @@ impl Operation {
         self.mailbox.bind(py).get().bind(self.slot.id, waits)
     }
 
-    /// Cancel the call. It ends all the same, in `AcquireCancelledError` or as it had ended before.
+    /// Cancel the call. It ends all the same: in `AcquireCancelledError`, in None if a loss was watched
+    /// for, or as it had ended before.
     fn cancel(&self) {
-        if let Some(call) = &self.call {
-            call.cancel();
+        match &self.leave {
+            Some(Leave::Cancel(call)) => call.cancel(),
+            Some(Leave::Unwatch(watch, id)) => watch.forget(*id),
+            None => {}
         }
     }
 

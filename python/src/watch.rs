@@ -1,5 +1,6 @@
 //! The loss of a hold, as an event that threads and loops wait for.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::hold::BaseHold;
 use crate::mailbox::Mailbox;
-use crate::operation::{Done, Value, started};
+use crate::operation::{Done, Leave, Value, started};
 use crate::signals::{LOOK, on_main_thread};
 
 /// How often a wait on another thread than the main one looks at its clock again.
@@ -25,7 +26,8 @@ pub(crate) struct Watch {
 #[derive(Default)]
 struct State {
     fate: Fate,
-    watchers: Vec<Done>,
+    /// By number, the oldest first.
+    watchers: BTreeMap<u64, Done>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -56,23 +58,36 @@ impl Watch {
             std::mem::take(&mut state.watchers)
         };
         self.bell.notify_all();
-        for watcher in watchers {
+        for watcher in watchers.into_values() {
             watcher.tell(Ok(Value::Lost(fate.reason())));
         }
     }
 
-    pub(crate) fn start<'py>(&self, mailbox: &Bound<'py, Mailbox>) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn start<'py>(
+        self: Arc<Self>,
+        mailbox: &Bound<'py, Mailbox>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         started(mailbox, Ok(Value::Lost(None)), |done| {
             let mut state = self.state.lock();
             let fate = state.fate;
             if fate == Fate::Open {
-                state.watchers.push(done);
-            } else {
+                let id = done.id();
+                state.watchers.insert(id, done);
                 drop(state);
-                done.tell(Ok(Value::Lost(fate.reason())));
+                return Ok(Some(Leave::Unwatch(self, id)));
             }
+            drop(state);
+            done.tell(Ok(Value::Lost(fate.reason())));
             Ok(None)
         })
+    }
+
+    /// Takes a watcher out, whose wait thereby ends: a hold may last for months, and waits that are
+    /// given up would stay as long.
+    pub(crate) fn forget(&self, id: u64) {
+        let watcher = self.state.lock().watchers.remove(&id);
+        // Told only now that the mutex is free.
+        drop(watcher);
     }
 
     fn fate(&self) -> Fate {
@@ -167,7 +182,7 @@ impl Lost {
 
     #[doc(hidden)]
     fn lost_start<'py>(&self, mailbox: &Bound<'py, Mailbox>) -> PyResult<Bound<'py, PyAny>> {
-        self.0.start(mailbox)
+        self.0.clone().start(mailbox)
     }
 
     fn __repr__(&self) -> String {

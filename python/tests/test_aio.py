@@ -95,6 +95,7 @@ def test_the_names_of_the_blocking_api(loop, url, name):
             assert await client.ping() > 1e9
             assert not client.closed
             assert client.store in url or client.store == "zookeeper"
+            assert client.capabilities.store == client.store
             with pytest.raises(fencelock.NotHeldError):
                 lock.release()
             hold = await lock.hold(timeout=5)
@@ -336,6 +337,76 @@ def test_a_lost_lock_cancels_its_task_when_asked(loop, url, name):
     loop(main())
 
 
+def test_a_lost_hold_cancels_its_body_when_the_lock_asked(loop, url, name):
+    async def main():
+        async with await aio.connect(url) as client:
+            lock = client.lock(name, lease=0.2, cancel_on_lost=True)
+            with pytest.raises(fencelock.LostError) as lost:
+                async with await lock.hold(timeout=BOUND):
+                    await asyncio.sleep(3 * BOUND)
+            assert isinstance(lost.value.__cause__, asyncio.CancelledError)
+            # Lost before the body begins.
+            hold = await lock.hold(timeout=BOUND)
+            assert await hold.lost.wait()
+            with pytest.raises(fencelock.LostError):
+                async with hold:
+                    await asyncio.sleep(3 * BOUND)
+            # The task goes on uncancelled.
+            await asyncio.sleep(0)
+            async with await client.lock(name, cancel_on_lost=True).hold(timeout=BOUND) as hold:
+                await asyncio.sleep(0)
+            assert not hold.valid
+
+    loop(main())
+
+
+@pytest.mark.skipif(
+    not hasattr(asyncio.Task, "uncancel"), reason="before 3.11 cancels are not counted"
+)
+def test_another_cancel_beside_that_of_the_loss_goes_on(name):
+    async def main():
+        async with await aio.connect("memory:cancels") as client:
+            hold = await client.lock(name, lease=0.1, cancel_on_lost=True).hold()
+            assert await hold.lost.wait()
+            with pytest.raises(asyncio.CancelledError):
+                async with hold:
+                    asyncio.current_task().cancel()
+            assert asyncio.current_task().uncancel() == 0
+
+    asyncio.run(main())
+
+
+def alive(kind):
+    """How many objects of a class there are."""
+    gc.collect()
+    return sum(type(each) is kind for each in gc.get_objects())
+
+
+def test_waits_for_the_loss_that_are_given_up_leave_nothing(loop, name):
+    async def main():
+        async with await aio.connect("memory:given-up") as client:
+            async with client.lock(name) as hold:
+                kept = asyncio.ensure_future(hold.lost.wait())
+                await asyncio.sleep(0)
+                before = alive(asyncio.Future)
+                waits = [asyncio.ensure_future(hold.lost.wait()) for _ in range(100)]
+                await asyncio.sleep(0)
+                assert alive(asyncio.Future) >= before + 100
+                for wait in waits:
+                    wait.cancel()
+                await asyncio.wait(waits)
+                del wait, waits
+
+                async def gone():
+                    return alive(asyncio.Future) < before + 10
+
+                await wait_until(gone)
+                assert not kept.done()
+            assert await kept is False
+
+    loop(main())
+
+
 def test_loss_is_told_in_the_loop(loop, url, name):
     async def main():
         async with await aio.connect(url) as client:
@@ -382,6 +453,12 @@ def test_the_decorator(loop, url, name):
             assert await ship(7) == [name + "-7"]
             with pytest.raises(fencelock.InvalidArgumentError):
                 client.locked("x")(len)
+
+            async def later():
+                yield
+
+            with pytest.raises(fencelock.InvalidArgumentError, match="within the body"):
+                client.locked("x")(later)
 
     loop(main())
 
@@ -511,6 +588,11 @@ def test_trio(url, name):
             with pytest.raises(fencelock.LostError):
                 async with client.lock(name + "/lost", lease=0.2, cancel_on_lost=True):
                     await trio.sleep(3 * BOUND)
+            lost = client.lock(name + "/hold", lease=0.2, cancel_on_lost=True)
+            with pytest.raises(fencelock.LostError) as raised:
+                async with await lost.hold(timeout=BOUND):
+                    await trio.sleep(3 * BOUND)
+            assert isinstance(raised.value.__cause__, trio.Cancelled)
             async with client.lock(name + "/told", lease=0.2, raise_on_lost=False) as hold:
                 told = []
                 hold.on_lost(told.append)
@@ -520,6 +602,25 @@ def test_trio(url, name):
     trio.run(main)
     with fencelock.connect(url) as client:
         assert_empty(client, name)
+
+
+def test_trio_waits_for_the_loss_that_are_given_up_leave_nothing(name):
+    trio = pytest.importorskip("trio")
+
+    async def main():
+        from fencelock.aio._trio import _Waiter
+
+        async with await aio.connect("memory:given-up") as client, client.lock(name) as hold:
+            before = alive(_Waiter)
+            for _ in range(100):
+                with trio.move_on_after(0) as scope:
+                    await hold.lost.wait()
+                assert scope.cancelled_caught
+            with trio.fail_after(BOUND):
+                while alive(_Waiter) > before + 10:
+                    await trio.sleep(0.002)
+
+    trio.run(main)
 
 
 def test_anyio_on_both_loops(name):

@@ -6,7 +6,7 @@ pytest.importorskip("gevent")
 
 GREENLETS = """
 from gevent import monkey; monkey.patch_all()
-import gevent, sys, time, threading
+import gc, gevent, sys, time, threading
 import fencelock
 url = sys.argv[1]
 client = fencelock.connect(url)
@@ -54,6 +54,15 @@ with short as hold:
     print(hold.lost.wait(10), hold.lost.reason)
     gevent.sleep(0.01)
     print(told)
+with client.lock("given-up") as hold:
+    for _ in range(100):
+        assert not hold.lost.wait(0)
+    def waits():
+        gc.collect()
+        return sum(type(each) is fencelock._gevent._Future for each in gc.get_objects())
+    end = time.monotonic() + 30
+    while waits() > 10 and time.monotonic() < end: gevent.sleep(0.002)
+    print("waits left:", waits() > 10)
 @client.locked("job-{n}")
 def job(n): return n
 print(job(3), client.ping() > 0)
@@ -69,6 +78,7 @@ True 2 True True
 True ()
 True ended
 ['ended']
+waits left: False
 3 True
 not held
 """

@@ -1,6 +1,7 @@
 """Locks of threads, on every store."""
 
 import gc
+import sys
 import threading
 import weakref
 from datetime import timedelta
@@ -243,6 +244,19 @@ def test_inspect_and_list(client, other, name):
     assert client.inspect(name + "/never") is None
 
 
+def test_capabilities_are_those_of_the_store(client):
+    can = client.capabilities
+    assert can.store == client.store
+    assert can.processes is (client.store != "memory")
+    assert can.leases is can.owners is (client.store != "zookeeper")
+    fields = ["store", "processes", "durable", "owners", "leases", "abandoned", "paths"]
+    assert {field for field in vars(type(can)) if not field.startswith("_")} == set(fields)
+    shown = ", ".join(f"{field}={getattr(can, field)!r}" for field in fields)
+    assert repr(can) == f"Capabilities({shown})"
+    with pytest.raises(AttributeError):
+        can.processes = True
+
+
 def test_close_releases_and_says_so(url, other, name):
     client = fencelock.connect(url)
     hold = client.lock(name).hold()
@@ -310,6 +324,16 @@ def test_the_decorator_names_the_lock_by_the_arguments(client, name):
 
     with pytest.raises(fencelock.InvalidArgumentError, match=r"fencelock\.aio"):
         client.locked("x")(task)
+
+    def generator():
+        yield
+
+    async def async_generator():
+        yield
+
+    for later in (generator, async_generator):
+        with pytest.raises(fencelock.InvalidArgumentError, match="within the body"):
+            client.locked("x")(later)
 
 
 def test_arguments_are_checked(client, name):
@@ -398,3 +422,31 @@ def test_a_callback_that_raises_harms_nobody(client, name, monkeypatch):
     late = []
     hold.on_lost(late.append)
     until(lambda: late == ["ended"])
+
+
+def test_callbacks_go_on_after_one_that_exits(client, name, monkeypatch):
+    def lose(lock, callback):
+        hold = client.lock(lock).hold()
+        hold.on_lost(callback)
+        client.break_lock(lock)
+        return hold
+
+    shown = []
+    monkeypatch.setattr(threading, "excepthook", lambda args: shown.append(args.exc_type))
+    first = lose(name + "/exits", lambda reason: sys.exit(1))
+    until(lambda: shown == [SystemExit], "the exit")
+
+    def broken_hook(_args):
+        raise LookupError
+
+    monkeypatch.setattr(threading, "excepthook", broken_hook)
+    monkeypatch.setattr(sys, "excepthook", lambda kind, *_: shown.append(kind))
+    second = lose(name + "/raises", lambda reason: 1 / 0)
+    until(lambda: shown == [SystemExit, LookupError], "the failure of the hook")
+    told = []
+    third = lose(name + "/later", lambda reason: told.append(threading.current_thread().name))
+    until(lambda: told == ["fencelock-callbacks"], "a later callback")
+    # On a thread of the caller's own it is for the caller.
+    for hold in (first, second, third):
+        with pytest.raises(SystemExit):
+            hold.on_lost(lambda reason: sys.exit(1))

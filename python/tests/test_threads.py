@@ -81,6 +81,35 @@ def test_a_signal_handler_that_raises_ends_a_wait(run, url):
     assert run(INTERRUPTED, url, "raise").startswith("Stop\n")
 
 
+HANDLED = """
+import os, signal, sys, threading, time
+import fencelock
+client = fencelock.connect(sys.argv[1])
+other = fencelock.connect(sys.argv[1])
+held = other.lock("x").hold()
+mine = client.lock("y").hold()
+def handle(*_):
+    mine.release()
+    with client.lock("z"):
+        pass
+    print("handled")
+    client.close()
+signal.signal(signal.SIGTERM, handle)
+def send():
+    while "fencelock_waiting 1" not in client.metrics(): time.sleep(0.001)
+    os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=send, daemon=True).start()
+try:
+    client.lock("x").acquire()
+except fencelock.ClosedError:
+    print("closed")
+"""
+
+
+def test_a_signal_handler_may_use_the_client_that_is_waited_for(run, url):
+    assert run(HANDLED, url) == "handled\nclosed\n"
+
+
 CONNECTING = """
 import signal, sys, threading, os, socket, time
 import fencelock

@@ -148,3 +148,35 @@ on_each_store("Locks") do
     assert_operator @client.ping.year, :>, 2000
   end
 end
+
+# On one store.
+class ManyLocksTest < Minitest::Test
+  include Helper
+
+  def test_locks_leave_nothing_with_their_thread
+    Fencelock.connect(url_of("memory")) do |client|
+      locks = ObjectSpace::WeakMap.new
+      use = lambda do
+        lock = client.lock(fresh)
+        locks[lock] = true
+        refute lock.owned?
+        lock.lock.lock.unlock
+        assert lock.owned?
+        lock.unlock
+        assert lock.try_lock
+        lock.unlock
+        assert_nil lock.current
+        assert_raises(Fencelock::NotHeldError) { lock.unlock }
+      end
+      use.call
+      before = Thread.current.keys
+      100.times { use.call }
+      assert_equal before, Thread.current.keys
+      # One or another may still be seen on the stack.
+      eventually("they are collected") do
+        GC.start
+        locks.size < 50
+      end
+    end
+  end
+end

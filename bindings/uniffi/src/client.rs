@@ -38,7 +38,7 @@ impl Client {
 
     /// Goes on with a hold of an explicit owner, by its ticket; blocks.
     ///
-    /// Errors: `Lost` when that hold has ended; `InvalidArgument` when the text is no ticket;
+    /// Errors: `NotHeld` when that hold has ended; `InvalidArgument` when the text is no ticket;
     /// `Unsupported`, `Unavailable`.
     pub fn attach(&self, ticket: String) -> Result<Arc<Hold>> {
         Ok(Hold::new(self.0.attach(&ticket)?))

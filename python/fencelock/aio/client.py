@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from types import TracebackType
 
-    from fencelock._native import LockInfo
+    from fencelock._native import Capabilities, LockInfo
 
 __all__ = ["Client", "connect"]
 
@@ -98,8 +98,8 @@ class Client:
                 task, and any task may release. Not together with `owner`.
             raise_on_lost: Whether the end of an `async with` raises `LostError` when the hold was
                 lost.
-            cancel_on_lost: Whether the body of an `async with` is cancelled when the hold is lost;
-                the `async with` then ends in `LostError`.
+            cancel_on_lost: Whether the body of an `async with`, of the lock or of its `hold()`, is
+                cancelled when the hold is lost; the `async with` then ends in `LostError`.
 
         Raises:
             InvalidArgumentError: The name or an option cannot be used.
@@ -124,7 +124,8 @@ class Client:
 
         Raises:
             InvalidArgumentError: The template names no parameter of the function, or it is no
-                coroutine function, for which there is `fencelock.Client.locked`.
+                coroutine function, for which there is `fencelock.Client.locked`, or it is an async
+                generator function, whose body runs after the call: take the lock within it.
 
         >>> import asyncio
         >>> from fencelock import aio
@@ -139,6 +140,7 @@ class Client:
         """
 
         def decorate(function: _F) -> _F:
+            _decorator.refuse_generator(function)
             if not inspect.iscoroutinefunction(function):
                 text = "only a coroutine function can await a lock; for others: fencelock.Client"
                 raise InvalidArgumentError(text)
@@ -209,7 +211,12 @@ class Client:
     @property
     def store(self) -> str:
         """The kind of store, such as `redis`."""
-        return self._native.store
+        return self._native.capabilities.store
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the store can and cannot do."""
+        return self._native.capabilities
 
     def metrics(self) -> str:
         """Give what the client has counted, in Prometheus' text format."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from fencelock import _native
 from fencelock._leave import leave
 from fencelock.aio import _port
-from fencelock.errors import FencelockError
+from fencelock.errors import FencelockError, LostError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -54,7 +54,8 @@ class Hold(_native.BaseHold):
     True
     """
 
-    guard: Guard | None = None
+    cancel_on_lost: bool = False
+    _guard: Guard | None = None
 
     def release(self) -> Awaitable[None]:
         """Release the lock; what it gives is done when the store, or the next holder, has it.
@@ -112,6 +113,7 @@ class Hold(_native.BaseHold):
 
     async def __aenter__(self) -> Hold:
         """Give the hold itself."""
+        self.enter()
         return self
 
     async def __aexit__(
@@ -121,10 +123,37 @@ class Hold(_native.BaseHold):
         traceback: TracebackType | None,
     ) -> None:
         """Release the lock. Raises `LostError` when it was lost and the body raised nothing."""
-        await self.leave(error)
+        await self.leave(kind, error, traceback)
 
-    async def leave(self, error: BaseException | None) -> None:
+    def enter(self) -> None:
+        """Begin the body of an `async with`, which is watched over if the lock asked for it."""
+        if self.cancel_on_lost and self._guard is None:
+            self._guard = _port.here().guard(self)
+
+    async def leave(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         """Release at the end of an `async with`."""
+        guard = self._guard
+        if guard is None:
+            await self._give_back(error)
+            return
+        self._guard = None
+        left = await guard.leave(kind, error, traceback)
+        try:
+            await self._give_back(left)
+        except LostError as lost:
+            if error is not None:
+                raise lost from error
+            raise
+        if error is None and left is not None:
+            # A cancel by somebody else, which arrived in the guard.
+            raise left
+
+    async def _give_back(self, error: BaseException | None) -> None:
         try:
             port = _port.here()
             started = self.release_start(port.box)

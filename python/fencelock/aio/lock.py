@@ -8,7 +8,7 @@ from fencelock import _native
 from fencelock._stack import Stack
 from fencelock.aio import _port
 from fencelock.aio.hold import Hold
-from fencelock.errors import ContendedError, InvalidArgumentError, LostError, TimedOutError
+from fencelock.errors import ContendedError, InvalidArgumentError, TimedOutError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -118,8 +118,7 @@ class Lock(_native.BaseLock):
         port = _port.here()
         owner = port.owner() if self.per_owner else 0
         hold = await self._acquire(port, owner, True, -1)
-        if self._cancel_on_lost:
-            hold.guard = port.guard(hold)
+        hold.enter()
         self._stack.push(owner, hold)
         return hold
 
@@ -130,17 +129,7 @@ class Lock(_native.BaseLock):
         traceback: TracebackType | None,
     ) -> None:
         """Release the lock. Raises `LostError` when it was lost and the body raised nothing."""
-        hold = self._stack.pop(self._owner(), self)
-        if hold.guard is None:
-            await hold.leave(error)
-            return
-        left = await hold.guard.leave(kind, error, traceback)
-        try:
-            await hold.leave(left)
-        except LostError as lost:
-            if error is not None:
-                raise lost from error
-            raise
+        await self._stack.pop(self._owner(), self).leave(kind, error, traceback)
 
     def __repr__(self) -> str:
         """Show the name and whether it is held through this object."""
@@ -160,4 +149,7 @@ class Lock(_native.BaseLock):
         started = self.acquire_start(port.box, owner, blocking, timeout)
         if type(started) is _native.Operation:
             started = await port.wait(started)
-        return Hold(started, self.raise_on_lost)
+        hold = Hold(started, self.raise_on_lost)
+        if self._cancel_on_lost:
+            hold.cancel_on_lost = True
+        return hold

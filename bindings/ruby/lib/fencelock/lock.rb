@@ -16,7 +16,6 @@ module Fencelock
       @name = name
       @owner = owner
       @options = options
-      @key = :"fencelock_#{object_id}"
       native
     end
 
@@ -51,13 +50,13 @@ module Fencelock
 
     # As Mutex#lock.
     def lock
-      fetch(nil) { |hold| holds.push(hold) }
+      fetch(nil) { |hold| Entered.push(self, hold) }
       self
     end
 
     # As Mutex#try_lock.
     def try_lock
-      fetch(0) { |hold| holds.push(hold) }
+      fetch(0) { |hold| Entered.push(self, hold) }
       true
     rescue ContendedError
       false
@@ -67,7 +66,7 @@ module Fencelock
     # there is nothing, and LostError when it was lost meanwhile.
     def unlock
       Pending.uninterrupted do
-        hold = holds.pop
+        hold = Entered.pop(self)
         raise NotHeldError, "this thread has not locked #{name.inspect} through this object" unless hold
         hold.release
       end
@@ -75,10 +74,10 @@ module Fencelock
     end
 
     # As Mutex#owned?, but false also when the lock was lost.
-    def owned? = holds.last&.valid? || false
+    def owned? = current&.valid? || false
 
     # The hold of the last `lock` of this thread through this object, or nil.
-    def current = holds.last
+    def current = Entered.last(self)
 
     # Whether anybody, on any machine, holds the lock, by the store's word. Good for display, never for a
     # decision: it may have changed when the answer arrives.
@@ -98,9 +97,6 @@ module Fencelock
       owner = @owner == :nobody ? nil : @owner || Owners.current
       @client.lock(name, NativeLockOptions.new(owner: owner, **@options))
     end
-
-    # Those of `lock`, by thread or fiber, as Thread#[] is.
-    def holds = Thread.current[@key] ||= []
   end
 
   # Who calls, by a number.

@@ -46,7 +46,7 @@ public class Client private constructor(private val native: NativeClient) : Auto
     /**
      * Goes on with a hold by its [Hold.ticket], from wherever that was made.
      *
-     * @throws FencelockException.Lost when that hold has ended
+     * @throws FencelockException.NotHeld when that hold has ended
      * @throws FencelockException.InvalidArgument when the text is no ticket
      */
     public suspend fun attach(ticket: String): Hold = native.beginAttach(ticket).await()

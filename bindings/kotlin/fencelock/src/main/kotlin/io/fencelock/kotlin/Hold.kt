@@ -119,6 +119,7 @@ public class Hold internal constructor(private val native: NativeHold) : AutoClo
         } catch (lost: FencelockException.Lost) {
             // Who awaits the loss is told of it by its own way.
             isOver.set(true)
+            if (watchedWish.isInitialized()) wanted.cancel(released())
             throw lost
         } catch (failed: Throwable) {
             over()
