@@ -6,9 +6,7 @@ needs() { needs_redis && needs_zookeeper; }
 run() {
     local log=$TMPDIR/conformance status=0
     scripts/conformance 2>&1 | tee "$log" || status=$?
-    # Not on ZooKeeper: see what is known and not mended in docs/bugs.md.
-    scripts/conformance --no-scenes --mix "${MIX_SECONDS:-10}" --store sqlite --store redis 2>&1 |
-        tee -a "$log" || status=$?
+    scripts/conformance --no-scenes --mix "${MIX_SECONDS:-10}" 2>&1 | tee -a "$log" || status=$?
     # A promise that one language kept on one store counts, and so does the mix on a store.
     count "$(($(number_before kept <"$log") + $(grep -c ', mixed: .*: clean$' "$log")))" \
         "$(grep -c '^BROKEN\|^FAILED' "$log")" \
