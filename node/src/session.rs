@@ -140,8 +140,8 @@ pub(crate) fn farewell(sessions: Vec<Arc<Session>>) {
         session.table().ended = true;
         // This thread blocks, and the loop may not turn again.
         session.guest.leave();
-        // An idle client has nothing to tell its store.
-        if session.busy() == 0 || session.client.is_closed() {
+        // One that holds nothing may have releases under way, which closing waits for.
+        if session.client.is_closed() {
             continue;
         }
         let told = told.clone();

@@ -84,10 +84,13 @@ onEachStore('the end of a process', (store) => {
       assert.equal((await ended).code, code);
       assert.match(out(), /ready/);
       if (!isShared(store.scheme)) return;
-      // Its lease would last longer than this waits.
-      await using hold = await store.locks.acquire(name, { wait: 10_000 });
-      assert.ok(hold.isValid);
-      assert.equal((await store.locks.inspect(name))?.waiters.length, 0);
+      const held = what === 'leaves' ? [`${name}-0`, `${name}-39`] : [name];
+      for (const each of held) {
+        // Its lease would last longer than this waits.
+        await using hold = await store.locks.acquire(each, { wait: 10_000 });
+        assert.ok(hold.isValid);
+        assert.equal((await store.locks.inspect(each))?.waiters.length, 0);
+      }
     });
   }
 
