@@ -99,6 +99,20 @@ struct mail {
 void post(const fencelock_completion *completion, void *mail);
 fencelock_completion collect(struct mail *mail);
 
+// A thread that waits for a lock, or to enter it, in vain: `wait_for_it` is what it runs.
+struct waiting {
+    fencelock_lock *lock;
+    fencelock_cancel *cancel;
+    int64_t timeout_ns;
+    bool enter;
+    atomic_int ended;
+    fencelock_status status;
+};
+void *wait_for_it(void *waiting);
+
+// How many of the client's calls wait.
+uint64_t waiters(fencelock_client *client);
+
 struct test {
     const char *name;
     void (*run)(void);

@@ -114,24 +114,6 @@ static void who_waits_to_enter_a_freed_lock_is_cancelled(void) {
     close_pair(pair);
 }
 
-struct entering {
-    fencelock_lock *lock;
-    fencelock_cancel *cancel;
-    fencelock_status status;
-    atomic_int ended;
-};
-
-static void *enter(void *user_data) {
-    struct entering *entering = user_data;
-    fencelock_acquire_options options = FENCELOCK_ACQUIRE_OPTIONS_INIT;
-    options.cancel = entering->cancel;
-    fencelock_error *error = NULL;
-    entering->status = fencelock_lock_enter(entering->lock, &options, NULL, &error);
-    check_error(__FILE__, __LINE__, error, FENCELOCK_CANCELLED);
-    atomic_store(&entering->ended, 1);
-    return NULL;
-}
-
 // However long another has it.
 static void who_waits_to_enter_a_freed_lock_is_cancelled_at_once(void) {
     struct pair pair = open_pair("freed while another holds");
@@ -142,12 +124,12 @@ static void who_waits_to_enter_a_freed_lock_is_cancelled_at_once(void) {
     OK(fencelock_lock_enter_async, pair.lock, &one, NULL, post, &waiter, NULL);
     fencelock_cancel *cancel = NULL;
     OK(fencelock_cancel_new, &cancel);
-    struct entering blocked[2] = {{.lock = pair.lock}, {.lock = pair.lock, .cancel = cancel}};
+    struct waiting blocked[2] = {{pair.lock, NULL, FENCELOCK_FOREVER, true, 0, 0},
+                                 {pair.lock, cancel, FENCELOCK_FOREVER, true, 0, 0}};
     pthread_t threads[2];
-    for (int i = 0; i < 2; i++) CHECK(pthread_create(&threads[i], NULL, enter, &blocked[i]) == 0);
-    fencelock_counters counters = {.size = sizeof counters};
-    UNTIL(fencelock_client_counters(pair.client, &counters) == FENCELOCK_OK &&
-          counters.waiting == 3);
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_create(&threads[i], NULL, wait_for_it, &blocked[i]) == 0);
+    UNTIL(waiters(pair.client) == 3);
     IS(FENCELOCK_OK, fencelock_lock_free(pair.lock));
     fencelock_completion ended = collect(&waiter);
     CHECK(ended.status == FENCELOCK_CANCELLED);

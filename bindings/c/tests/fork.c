@@ -3,36 +3,20 @@
 
 #include <sys/wait.h>
 
-struct waiting {
-    fencelock_lock *lock;
-    fencelock_cancel *cancel;
-    atomic_int ended;
-};
-
-static void *wait_in_vain(void *user_data) {
-    struct waiting *waiting = user_data;
-    fencelock_acquire_options options = fresh(FENCELOCK_FOREVER);
-    options.cancel = waiting->cancel;
-    fencelock_hold *none = NULL;
-    FAILS(FENCELOCK_CANCELLED, fencelock_lock_acquire, waiting->lock, &options, &none);
-    atomic_store(&waiting->ended, 1);
-    return NULL;
-}
-
 // A token of the parent's ends a wait of the child's, be it signalled before or meanwhile.
 static void cancel_as_a_handler_does(fencelock_client *own, fencelock_lock *lock,
                                      fencelock_cancel *cancel, bool before) {
     if (before) IS(FENCELOCK_OK, fencelock_cancel_signal(cancel));
-    struct waiting waiting = {lock, cancel, 0};
+    struct waiting waiting = {lock, cancel, FENCELOCK_FOREVER, false, 0, 0};
     pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, wait_in_vain, &waiting) == 0);
+    CHECK(pthread_create(&thread, NULL, wait_for_it, &waiting) == 0);
     if (!before) {
-        fencelock_counters counters = {.size = sizeof counters};
-        UNTIL(fencelock_client_counters(own, &counters) == FENCELOCK_OK && counters.waiting == 1);
+        UNTIL(waiters(own) == 1);
         IS(FENCELOCK_OK, fencelock_cancel_signal(cancel));
     }
     UNTIL(atomic_load(&waiting.ended));
     pthread_join(thread, NULL);
+    CHECK(waiting.status == FENCELOCK_CANCELLED);
     IS(FENCELOCK_OK, fencelock_cancel_free(cancel));
 }
 

@@ -111,6 +111,29 @@ fencelock_completion collect(struct mail *mail) {
     return mail->last;
 }
 
+void *wait_for_it(void *user_data) {
+    struct waiting *waiting = user_data;
+    fencelock_acquire_options options = FENCELOCK_ACQUIRE_OPTIONS_INIT;
+    options.timeout_ns = waiting->timeout_ns;
+    options.cancel = waiting->cancel;
+    fencelock_hold *hold = NULL;
+    fencelock_error *error = NULL;
+    if (waiting->enter)
+        waiting->status = fencelock_lock_enter(waiting->lock, &options, NULL, &error);
+    else
+        waiting->status = fencelock_lock_acquire(waiting->lock, &options, &hold, &error);
+    CHECK(hold == NULL);
+    check_error(__FILE__, __LINE__, error, waiting->status);
+    atomic_store(&waiting->ended, 1);
+    return NULL;
+}
+
+uint64_t waiters(fencelock_client *client) {
+    fencelock_counters counters = {.size = sizeof counters};
+    IS(FENCELOCK_OK, fencelock_client_counters(client, &counters));
+    return counters.waiting;
+}
+
 static void run(const struct test *tests, const char *word) {
     for (; tests->name != NULL; tests++) {
         if (word != NULL && strstr(tests->name, word) == NULL) continue;
