@@ -42,6 +42,7 @@ pub mod transport;
 pub mod validity;
 pub mod zookeeper;
 
+mod caught;
 mod engine;
 
 pub use engine::{Acquired, Ended, Engine};

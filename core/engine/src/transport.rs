@@ -8,6 +8,8 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::request::Request;
 
+pub use crate::caught::caught;
+
 /// Where a transport delivers what it hears. Called from any thread, never while the transport
 /// holds a lock of its own, and never from within [`Transport::enqueue`].
 pub trait Sink: Send + Sync + 'static {

@@ -2,8 +2,8 @@
 
 use fencelock_engine::ClientId;
 use fencelock_engine::redis::{Codec, Inbox, Value};
+use fencelock_engine::transport::caught;
 
-use crate::caught::caught;
 use crate::connect;
 use crate::conversation::Conversation;
 use crate::credentials::Login;

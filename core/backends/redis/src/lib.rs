@@ -5,7 +5,6 @@
 //! connection is decided elsewhere, in [`fencelock_engine::redis`].
 
 mod backoff;
-mod caught;
 mod connect;
 mod conversation;
 mod credentials;

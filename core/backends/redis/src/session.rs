@@ -6,9 +6,9 @@ use std::time::Duration;
 use fencelock_engine::ClientId;
 use fencelock_engine::event::Event;
 use fencelock_engine::redis::Codec;
+use fencelock_engine::transport::caught;
 
 use crate::backoff::Backoff;
-use crate::caught::caught;
 use crate::handshake::{self, Caller, Ready};
 use crate::options::{Address, Options};
 use crate::pump::Pump;

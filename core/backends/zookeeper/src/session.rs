@@ -1,12 +1,11 @@
 //! Gets a session, runs it, and gets another, until closed.
 
-use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 
+use fencelock_engine::transport::caught;
 use fencelock_engine::zookeeper::Input;
-use futures_util::FutureExt;
 use zookeeper_client as zk;
 
 use crate::backoff::Backoff;
@@ -25,10 +24,9 @@ pub(crate) async fn run(options: Options, shared: Arc<Shared>) {
     let mut backoff = Backoff::new(options.backoff_min, options.backoff_max);
     while !shared.is_closed() {
         // Whoever is told may panic, and so may what looks on: that must not be the end of it.
-        let round = AssertUnwindSafe(round(&options, &shared, &mut backoff)).catch_unwind();
-        let ended = round.await;
+        let ended = caught(round(&options, &shared, &mut backoff)).await;
         let pause = ended.unwrap_or_else(|panic| {
-            give_up(&shared, &*panic);
+            give_up(&shared, &panic);
             Some(backoff.next().max(MENDED_BY_HAND))
         });
         if let Some(pause) = pause {
@@ -80,11 +78,9 @@ async fn round(options: &Options, shared: &Arc<Shared>, backoff: &mut Backoff) -
 }
 
 /// After a panic nobody knows how far things had come: the session is given up, with its holds.
-fn give_up(shared: &Shared, panic: &(dyn Any + Send)) {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no text");
+fn give_up(shared: &Shared, panic: &str) {
     let reason = format!(
-        "the ZooKeeper session is given up and a new one sought, because of a panic: {text}; mend \
+        "the ZooKeeper session is given up and a new one sought, because of a panic: {panic}; mend \
          what panicked, which may be a tracing subscriber or a waker of the program, or report it"
     );
     // Each of these may panic for the same cause.
