@@ -81,9 +81,9 @@
     { sizeof(fencelock_connect_options), 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, 0 }
 #define FENCELOCK_ACQUIRE_OPTIONS_INIT \
     { sizeof(fencelock_acquire_options), FENCELOCK_FOREVER, 0, 0, 0, FENCELOCK_OWNER_THREAD, 0, \
-      NULL, 0, NULL }
+      NULL, 0, NULL, 0 }
 #define FENCELOCK_COMPLETION_INIT \
-    { sizeof(fencelock_completion), false, FENCELOCK_OK, NULL, NULL, NULL, NULL, NULL, 0 }
+    { sizeof(fencelock_completion), false, FENCELOCK_OK, NULL, NULL, NULL, NULL, NULL, 0, 0 }
 
 
 // The version of the ABI that this header describes: it changes when a program must be compiled
@@ -213,6 +213,8 @@ typedef struct fencelock_completion {
     // The token that was entered with, how many holds were broken, the store's time in nanoseconds
     // since 1970, or whether the lock is held.
     uint64_t number;
+    // Of fencelock_client_break_async(): the token under which somebody else holds the lock now, or 0.
+    uint64_t changed_hands;
 } fencelock_completion;
 
 // Takes the end of an asynchronous call: exactly once, on the callback thread. What `completion`
@@ -288,6 +290,10 @@ typedef struct fencelock_acquire_options {
     size_t owner_length;
     // What cancels the wait, or NULL; for calls that block.
     struct fencelock_cancel *cancel;
+    // With fencelock_lock_acquire_async(): for how long the calling thread may wait, and drive the
+    // connection, before the call goes on without it; what ends in that time ends in `now`. 0: it does
+    // not wait.
+    int64_t block_ns;
 } fencelock_acquire_options;
 
 // Whether the previous holder was lost instead of releasing: what the lock protects may then be
@@ -500,6 +506,11 @@ fencelock_status fencelock_client_close_async(struct fencelock_client *client,
 // Whether a client is closed.
 fencelock_status fencelock_client_is_closed(const struct fencelock_client *client, bool *closed);
 
+// Whether nothing is held, waited for or being released in the client: for how long to let a process
+// live that is to end. Turns nobody away, as fencelock_client_close() with a drain does.
+fencelock_status fencelock_client_is_idle(const struct fencelock_client *client,
+                                          bool *idle);
+
 // Frees a client's handle. The client itself is closed, in the background, when its locks and holds
 // are freed too. NULL is none.
 fencelock_status fencelock_client_free(struct fencelock_client *client);
@@ -556,14 +567,15 @@ fencelock_status fencelock_lock_free(struct fencelock_lock *lock);
 // Acquires a lock; `options` may be NULL. The calling thread waits, first come, first served.
 //
 // CONTENDED when it did not want to wait, TIMED_OUT when others held the lock all the while,
-// CANCELLED, UNAVAILABLE when the store could not be asked within the bound, MISCONFIGURED,
+// CANCELLED, UNAVAILABLE when the store could not be reached, MISCONFIGURED,
 // INVALID_ARGUMENT, CLOSED.
 fencelock_status fencelock_lock_acquire(struct fencelock_lock *lock,
                                         const struct fencelock_acquire_options *options,
                                         struct fencelock_hold **hold,
                                         struct fencelock_error **error);
 
-// As fencelock_lock_acquire(), without blocking. The completion has the hold.
+// As fencelock_lock_acquire(), without blocking for longer than block_ns says. The completion has the
+// hold.
 fencelock_status fencelock_lock_acquire_async(struct fencelock_lock *lock,
                                               const struct fencelock_acquire_options *options,
                                               struct fencelock_completion *now,
@@ -779,19 +791,25 @@ fencelock_status fencelock_client_ping_async(struct fencelock_client *client,
                                              void *user_data,
                                              struct fencelock_error **error);
 
-// Ends every hold on a lock, whoever has it, and gives how many there were. The holders are told,
-// but one that does not listen goes on believing in its hold until its validity ends: only fencing
-// keeps its writes out.
+// Ends the holds on a lock that were seen under `token`, whoever has them: the token of
+// fencelock_client_inspect(), or of a hold. Gives how many there were. When the lock has changed hands
+// since, nothing is ended, and `changed_hands` is the token under which somebody else holds it now;
+// otherwise 0. So a break may be repeated. The holders are told, but one that does not listen goes on
+// believing in its hold until its validity ends: only fencing keeps its writes out.
 fencelock_status fencelock_client_break(struct fencelock_client *client,
                                         const char *name,
                                         size_t name_length,
+                                        uint64_t token,
                                         uint64_t *ended,
+                                        uint64_t *changed_hands,
                                         struct fencelock_error **error);
 
-// As fencelock_client_break(), without blocking. The completion's number is how many there were.
+// As fencelock_client_break(), without blocking. The completion's number is how many there were; it has
+// changed_hands as well.
 fencelock_status fencelock_client_break_async(struct fencelock_client *client,
                                               const char *name,
                                               size_t name_length,
+                                              uint64_t token,
                                               fencelock_callback callback,
                                               void *user_data,
                                               struct fencelock_error **error);

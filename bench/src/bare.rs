@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fencelock_engine::redis::{Codec, Command};
+use fencelock_engine::redis::{Codec, Command, Script};
 use fencelock_engine::request::{Acquire, Mode, Op, Release, Wait};
 use fencelock_engine::{ClientId, HoldId, Name};
 use redis::aio::MultiplexedConnection;
@@ -31,7 +31,7 @@ impl Scripts {
 
     /// The next acquire of a lock, whose last token was `floor`.
     pub fn acquire(&mut self, name: &Name, floor: u64) -> (Cmd, HoldId) {
-        self.holds += 1;
+        self.holds += 1 << 64;
         let hold = HoldId(self.holds);
         let claim = Duration::from_secs(3);
         let op = Op::Acquire(Acquire {
@@ -46,33 +46,51 @@ impl Scripts {
             attach: None,
             after: None,
         });
-        (self.encoded(&op), hold)
+        (encoded(&self.codec, &op), hold)
     }
 
     /// Its release.
     pub fn release(&self, name: &Name, hold: HoldId, used: u64) -> Cmd {
-        let release =
-            Release { lock: name.clone(), hold, used, told: true, lost: false, losses: 0 };
-        self.encoded(&Op::Release(release))
+        let release = Release {
+            lock: name.clone(),
+            hold,
+            used,
+            told: true,
+            lost: false,
+            losses: 0,
+            retention: fencelock_engine::options::RETENTION,
+            alone: false,
+        };
+        encoded(&self.codec, &Op::Release(release))
     }
+}
 
-    fn encoded(&self, op: &Op) -> Cmd {
-        let mut command = Cmd::new();
-        match self.codec.encode(op) {
-            Command::Script { script, keys, args } => {
-                command.arg("EVALSHA").arg(script.sha).arg(keys.len());
-                for part in keys.iter().chain(args.iter()) {
-                    command.arg(part);
-                }
-            }
-            Command::Plain(parts) => {
-                for part in &parts {
-                    command.arg(part);
-                }
+/// A request as a client sends it.
+pub fn encoded(codec: &Codec, op: &Op) -> Cmd {
+    script(codec, op, "EVALSHA", |script| script.sha)
+}
+
+/// The same, which the server counts as another command.
+pub fn whole(codec: &Codec, op: &Op) -> Cmd {
+    script(codec, op, "EVAL", |script| script.text)
+}
+
+fn script(codec: &Codec, op: &Op, word: &str, named: fn(&Script) -> &'static str) -> Cmd {
+    let mut command = Cmd::new();
+    match codec.encode(op) {
+        Command::Script { script, keys, args } => {
+            command.arg(word).arg(named(script)).arg(keys.len());
+            for part in keys.iter().chain(args.iter()) {
+                command.arg(part);
             }
         }
-        command
+        Command::Plain(parts) => {
+            for part in &parts {
+                command.arg(part);
+            }
+        }
     }
+    command
 }
 
 /// The token of a grant, as it stands in an acquire's reply.
@@ -112,7 +130,8 @@ pub async fn multiplexed(url: &str) -> Result<MultiplexedConnection> {
     Ok(client(url)?.get_multiplexed_async_connection_with_config(&config).await?)
 }
 
-fn micros() -> u64 {
+/// The wall clock.
+pub(crate) fn micros() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 }
 

@@ -14,11 +14,13 @@ pub mod local;
 pub mod machine;
 pub mod pair;
 pub mod peer;
+pub mod queue;
 pub mod report;
 pub mod rivals;
 pub mod stats;
 pub mod waiters;
 pub mod watchdog;
+mod weight;
 pub mod zookeeper;
 
 pub use case::{Aim, Case, Plan, Side};

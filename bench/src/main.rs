@@ -7,19 +7,22 @@ use std::time::Duration;
 
 use fencelock_bench::case::Effort;
 use fencelock_bench::compare::measures::Dose;
+use fencelock_bench::compare::peers::peers;
 use fencelock_bench::compare::report::{self, Wanted, compare};
-use fencelock_bench::compare::roster::roster;
 use fencelock_bench::compare::server::Server;
 use fencelock_bench::driver::drive;
 use fencelock_bench::machine::{Machine, load};
 use fencelock_bench::peer::{Kind, serve};
-use fencelock_bench::report::{EnsembleReport, Part, Report};
-use fencelock_bench::{Result, cost, handoff, local, pair, rivals, waiters, watchdog, zookeeper};
+use fencelock_bench::report::{EnsembleReport, Part, QueueReport, Report, figures, put};
+use fencelock_bench::{
+    Result, cost, handoff, local, pair, queue, rivals, waiters, watchdog, zookeeper,
+};
 use fencelock_testkit::{RedisServer, ZooKeeper};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 const USAGE: &str =
-    "usage: fencelock-bench [zookeeper | compare] [--quick] [--rounds N] [--only TEXT] [--out FILE]
+    "usage: fencelock-bench [zookeeper | queue | compare] [--quick] [--rounds N] [--only TEXT] [--out FILE]
 comparing: --driver LANGUAGE=COMMAND… [--missing WHAT]… [--page FILE]";
 
 /// What was asked for on the command line.
@@ -50,6 +53,8 @@ enum What {
     Floors,
     /// ZooKeeper, beside what others make of it.
     ZooKeeper,
+    /// A lock that many clients wait for.
+    Queue,
     /// Every language beside every lock that its users could pick instead.
     Comparison,
 }
@@ -67,6 +72,7 @@ impl Args {
                 }
                 "--part" => args.part = true,
                 "zookeeper" => args.what = What::ZooKeeper,
+                "queue" => args.what = What::Queue,
                 "compare" => args.what = What::Comparison,
                 "--driver" => args.drivers.push(words.next().ok_or(USAGE)?.clone()),
                 "--missing" => args.missing.push(words.next().ok_or(USAGE)?.clone()),
@@ -97,6 +103,7 @@ fn main() -> ExitCode {
         _ => Args::read(&words).and_then(|args| match args.what {
             What::Floors => run(&args),
             What::ZooKeeper => zookeeper(&args),
+            What::Queue => queued(&args),
             What::Comparison => compared(&args),
         }),
     };
@@ -120,17 +127,12 @@ fn run(args: &Args) -> Result<()> {
     let pinned = pinned(args)?;
     let machine = Machine::here([("redis", Server::start()?.version()?)]);
     let report = Report { machine, rounds: args.effort().rounds, unpinned, pinned };
-    for (title, part) in [
+    let parts = [
         ("On all processors", &report.unpinned),
         ("Server and clients pinned to one processor", &report.pinned),
-    ] {
-        println!("\n{title} (load {} before, {} after)\n", part.load_before, part.load_after);
-        print!("{}", part.table());
-    }
-    if let Some(out) = &args.out {
-        std::fs::write(out, serde_json::to_string_pretty(&report)? + "\n")?;
-    }
-    Ok(())
+    ];
+    let figures = figures(&report.machine, report.rounds, &parts);
+    say(args, &figures, &report)
 }
 
 /// On one server and on three, beside the bare client, Curator and kazoo.
@@ -149,23 +151,43 @@ fn zookeeper(args: &Args) -> Result<()> {
                 cases.push(plan.make()?.measure(name, effort)?);
             }
         }
-        let part = Part { load_before, load_after: load(), cases, gauges: Vec::new() };
-        println!("\n{title} (load {} before, {} after)\n", part.load_before, part.load_after);
-        print!("{}", part.table());
-        parts.push(part);
+        parts.push(Part { load_before, load_after: load(), cases, gauges: Vec::new() });
     }
     let [alone, ensemble] = <[Part; 2]>::try_from(parts).map_err(|_| "two parts were measured")?;
     let machine = Machine::here(rivals::versions());
     let report = EnsembleReport { machine, rounds: effort.rounds, alone, ensemble };
+    let parts = [("One server", &report.alone), ("Three servers", &report.ensemble)];
+    let figures = figures(&report.machine, report.rounds, &parts);
+    say(args, &figures, &report)
+}
+
+/// A lock that up to 10,000 clients wait for.
+fn queued(args: &Args) -> Result<()> {
+    let (effort, load_before) = (args.effort(), load());
+    let gauges = queue::measure(effort, Duration::from_secs(if args.quick { 5 } else { 30 }))?;
+    let part = Part { load_before, load_after: load(), cases: Vec::new(), gauges };
+    let machine = Machine::here([("redis", Server::start()?.version()?)]);
+    let report = QueueReport { machine, rounds: effort.rounds, queue: part };
+    let parts = [("Server and clients on one machine", &report.queue)];
+    let figures = figures(&report.machine, report.rounds, &parts);
+    say(args, &figures, &report)
+}
+
+/// Prints the figures, and writes them where the arguments say.
+fn say(args: &Args, figures: &str, report: &impl Serialize) -> Result<()> {
+    println!("\n{figures}");
     if let Some(out) = &args.out {
-        std::fs::write(out, serde_json::to_string_pretty(&report)? + "\n")?;
+        std::fs::write(out, serde_json::to_string_pretty(report)? + "\n")?;
+    }
+    if let Some(page) = &args.page {
+        put(page, figures)?;
     }
     Ok(())
 }
 
 /// Every language beside its peers.
 fn compared(args: &Args) -> Result<()> {
-    let entrants = roster(&args.drivers)?;
+    let entrants = peers(&args.drivers)?;
     let seconds = Duration::from_secs;
     let full = Dose { rounds: 5, span: 300, handoffs: 40, rest: seconds(3), patience: seconds(45) };
     let quick = Dose { rounds: 1, span: 60, handoffs: 3, rest: seconds(1), patience: seconds(12) };

@@ -4,13 +4,14 @@ use std::io::{BufRead, BufReader, Write, stdin, stdout};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use fencelock::{Client, blocking};
 use futures_util::StreamExt;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::local::Flavor;
-use crate::waiters::{REST, WAITERS, weight};
+use crate::weight::weight;
 use crate::{Result, bare};
 
 /// The channel of the process that began.
@@ -19,6 +20,12 @@ pub const HERE: &str = "bare/here";
 pub const THERE: &str = "bare/there";
 /// The lock that changes hands.
 pub const LOCK: &str = "ours/handoff";
+
+/// How many tasks wait at once.
+pub const WAITERS: u64 = 10_000;
+
+/// How long they get to queue, and to come to rest.
+const REST: Duration = Duration::from_secs(3);
 
 /// A script that tells a subscriber, and nothing else.
 const TELL: &str = "redis.call('PUBLISH', KEYS[1], ARGV[1]) return 1";

@@ -8,6 +8,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 
 use crate::demo::languages::Language;
 use crate::span;
+use crate::view::View;
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -46,6 +47,13 @@ pub struct Common {
     /// Print JSON, for programs
     #[arg(long, global = true)]
     pub json: bool,
+}
+
+impl View {
+    /// What the arguments and the terminal say.
+    pub fn new(common: &Common) -> View {
+        View::of(common.json)
+    }
 }
 
 /// What to do.
@@ -146,7 +154,8 @@ pub struct Show {
 /// `fencelock break`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    long_about = "End every hold on a lock, whoever has it.\n\nThe holder is told, but it may be \
+    long_about = "End the holds on a lock, whoever has them.\n\nWhat is shown is what is broken: \
+        when the lock changes hands meanwhile nothing is ended, and the exit code is 3.\n\nThe holder is told, but it may be \
         paused or cut off and go on as if it held the lock, together with the next holder. Only \
         a check of the fencing token at what the lock protects stops its writes. Break a lock \
         when you know that its holder is gone and its lease is too long to wait for."
@@ -157,6 +166,9 @@ pub struct Break {
     /// Do not ask
     #[arg(long, short = 'y')]
     pub yes: bool,
+    /// Break what was seen under this token, as `show` tells it; do not ask
+    #[arg(long, value_name = "N")]
+    pub token: Option<u64>,
 }
 
 /// `fencelock doctor`.

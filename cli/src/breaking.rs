@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
+use fencelock::Broken;
 use serde::Serialize;
 
 use crate::args::{Break, Common};
@@ -18,35 +19,53 @@ its writes.";
 #[derive(Serialize)]
 struct Done<'a> {
     name: &'a str,
+    /// How many holds were ended.
     broken: usize,
+    /// The token under which somebody else holds the lock now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed_hands: Option<u64>,
 }
 
-/// Breaks a lock.
+/// Breaks a lock: what was shown of it, or what `--token` names, and nobody who came after it.
 pub fn break_lock(common: &Common, asked: &Break) -> Result<u8, Failure> {
     let view = View::new(common);
     let broken = client::with(common, |client| async move {
-        let info = client.inspect(&asked.name).await?;
-        let Some(info) = info.filter(|info| !info.holds.is_empty()) else {
-            return Ok(0);
+        let seen = match asked.token {
+            Some(token) => token,
+            None => match client.inspect(&asked.name).await? {
+                Some(info) if !info.holds.is_empty() => {
+                    if !asked.yes {
+                        ask(&LockReport::from(&info), view)?;
+                    }
+                    info.token
+                }
+                _ => return Ok(Broken::NotHeld),
+            },
         };
-        if asked.yes {
+        if asked.yes || asked.token.is_some() {
             eprintln!("{DANGER}");
-        } else {
-            ask(&LockReport::from(&info), view)?;
         }
-        Ok(client.break_lock(&asked.name).await?)
+        Ok(client.break_lock(&asked.name, seen).await?)
     })?;
     let shown = text::visible(&asked.name);
-    if view.json {
-        view.print_json(&Done { name: &asked.name, broken })?;
-    } else {
-        match broken {
-            0 => print(&format!("nobody holds {shown}\n"))?,
-            1 => print(&format!("ended 1 hold on {shown}\n"))?,
-            n => print(&format!("ended {n} holds on {shown}\n"))?,
+    let (said, code, count, later) = match broken {
+        Broken::Ended(1) => (format!("ended 1 hold on {shown}"), exit::DONE, 1, None),
+        Broken::Ended(n) => (format!("ended {n} holds on {shown}"), exit::DONE, n, None),
+        Broken::NotHeld => (format!("nobody holds {shown}"), exit::NO, 0, None),
+        Broken::ChangedHands(token) => {
+            let said = format!(
+                "nothing was ended: {shown} has changed hands, and is held under token {token} now"
+            );
+            (said, exit::CHANGED_HANDS, 0, Some(token))
         }
+    };
+    match view.json {
+        true => {
+            view.print_json(&Done { name: &asked.name, broken: count, changed_hands: later })?;
+        }
+        false => print(&format!("{said}\n"))?,
     }
-    Ok(if broken == 0 { exit::NO } else { exit::DONE })
+    Ok(code)
 }
 
 /// Asks the person at the terminal; without one, refuses.
@@ -54,7 +73,8 @@ fn ask(lock: &LockReport, view: View) -> Result<(), Failure> {
     if !std::io::stdin().is_terminal() {
         return Err(Failure::with(
             exit::USAGE,
-            "to break a lock without a terminal, say --yes. The holder may go on as if it held \
+            "to break a lock without a terminal, say --yes, or with --token whose hold is meant. \
+             The holder may go on as if it held \
              the lock; only a check of its fencing token stops its writes",
         ));
     }

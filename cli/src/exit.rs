@@ -8,6 +8,8 @@ pub const DONE: u8 = 0;
 pub const NO: u8 = 1;
 /// The arguments make no sense (for `run`: [`OWN`], because 2 may be the command's own).
 pub const USAGE: u8 = 2;
+/// `break` ended nothing: the lock has changed hands since it was looked at.
+pub const CHANGED_HANDS: u8 = 3;
 /// The lock was lost, and the command ended for it.
 pub const LOST: u8 = 124;
 /// Fencelock itself failed: the store, its URL, the machine.

@@ -6,7 +6,6 @@ use std::io::IsTerminal;
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
-use crate::args::Common;
 use crate::failure::Failure;
 
 /// Where output goes and what it may contain.
@@ -30,11 +29,11 @@ pub const ODD: Style = AnsiColor::Yellow.on_default();
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
 
 impl View {
-    /// What the arguments and the terminal say.
-    pub fn new(common: &Common) -> View {
+    /// As JSON where that is asked for; in colours where the terminal shows them.
+    pub fn of(json: bool) -> View {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
             && std::env::var_os("TERM").is_none_or(|value| value != "dumb");
-        View { json: common.json, colour: wanted && std::io::stdout().is_terminal() }
+        View { json, colour: wanted && std::io::stdout().is_terminal() }
     }
 
     /// `text` in `style`, where colours are shown.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
 use common::{Place, code, eventually, fencelock, is_one_line, json, signal, stderr, stdout};
 
@@ -113,20 +113,47 @@ fn break_wants_a_yes_and_says_the_danger() {
 }
 
 #[test]
+fn break_ends_what_was_seen_and_nobody_who_came_later() {
+    let place = Place::new();
+    let holder = place.holder(&[], "job");
+    let token = |seen: &Output| json(seen)["token"].as_u64().unwrap();
+    let seen = token(&place.output(&["show", "job", "--json"]));
+    let named = |token: u64| place.output(&["break", "job", "--token", &token.to_string()]);
+    let early = named(seen - 1);
+    assert_eq!(code(&early), 3);
+    assert!(stdout(&early).contains(&format!("changed hands, and is held under token {seen}")));
+    let ended = named(seen);
+    assert_eq!((code(&ended), stdout(&ended).as_str()), (0, "ended 1 hold on job\n"));
+    assert!(stderr(&ended).contains("Danger"), "{}", stderr(&ended));
+    assert_eq!(code(&holder.end()), 124);
+
+    let _next = place.holder(&[], "job");
+    let next = token(&place.output(&["show", "job", "--json"]));
+    let seen = seen.to_string();
+    let again = place.output(&["break", "job", "--token", &seen, "--json"]);
+    assert_eq!((code(&again), &json(&again)["broken"]), (3, &0.into()));
+    assert_eq!(json(&again)["changed_hands"], next);
+    assert_eq!(json(&place.output(&["show", "job", "--json"]))["state"], "held");
+}
+
+#[test]
 fn doctor_finds_a_sqlite_store_sound() {
     let place = Place::new();
     let told = place.output(&["doctor", "--json"]);
     assert_eq!(code(&told), 0, "{}", stdout(&told));
     let told = json(&told);
-    let fact = |name: &str| {
-        let facts = told["facts"].as_array().unwrap().iter();
-        facts.clone().find(|fact| fact["name"] == name).unwrap_or_else(|| panic!("{name}: {told}"))
+    let finding = |name: &str| {
+        let findings = told["findings"].as_array().unwrap().iter();
+        findings
+            .clone()
+            .find(|finding| finding["name"] == name)
+            .unwrap_or_else(|| panic!("{name}: {told}"))
     };
     for name in ["connection", "lock", "round_trip", "clock", "filesystem", "access", "file"] {
-        assert_eq!(fact(name)["severity"], "good", "{told}");
+        assert_eq!(finding(name)["severity"], "good", "{told}");
     }
-    assert_eq!(fact("lease")["severity"], "note");
-    assert!(fact("file")["value"].as_str().unwrap().contains("wal"));
+    assert_eq!(finding("lease")["severity"], "note");
+    assert!(finding("file")["value"].as_str().unwrap().contains("wal"));
 
     let page = stdout(&place.output(&["doctor"]));
     assert!(page.ends_with("Locks work here.\n"), "{page}");
@@ -147,7 +174,8 @@ fn doctor_watches_how_long_holds_last() {
     }
     assert!(runs > 1);
     let told = json(&doctor.wait_with_output().unwrap());
-    let lease = told["facts"].as_array().unwrap().iter().find(|fact| fact["name"] == "lease");
+    let lease =
+        told["findings"].as_array().unwrap().iter().find(|finding| finding["name"] == "lease");
     let value = lease.unwrap()["value"].as_str().unwrap();
     assert!(value.contains("holds seen in 4.0 s, the longest"), "{value}");
     assert!(lease.unwrap()["advice"].as_str().unwrap().contains("lease"), "{told}");
@@ -158,7 +186,7 @@ fn doctor_says_that_memory_is_for_one_process() {
     let told = fencelock().args(["doctor", "--store", "memory:", "--json"]).output().unwrap();
     let told = json(&told);
     assert_eq!(told["worst"], "warning");
-    assert!(told["facts"][0]["advice"].as_str().unwrap().contains("sqlite"));
+    assert!(told["findings"][0]["advice"].as_str().unwrap().contains("sqlite"));
 }
 
 #[test]

@@ -46,13 +46,13 @@ fn doctor_finds_a_plain_server_usable() {
     let told = Place::on(&format!("{}?lease=10s", server.url())).output(&["doctor", "--json"]);
     assert_eq!(code(&told), 0, "{}", stdout(&told));
     let told = json(&told);
-    let facts = told["facts"].as_array().unwrap();
+    let findings = told["findings"].as_array().unwrap();
     for name in
         ["server", "permissions", "resp3", "pubsub", "eviction", "persistence", "replicas", "clock"]
     {
-        assert!(facts.iter().any(|fact| fact["name"] == name), "{name}: {told}");
+        assert!(findings.iter().any(|finding| finding["name"] == name), "{name}: {told}");
     }
-    let lock = facts.iter().find(|fact| fact["name"] == "lock").unwrap();
+    let lock = findings.iter().find(|finding| finding["name"] == "lock").unwrap();
     assert_eq!(lock["severity"], "good", "{told}");
 }
 
@@ -68,8 +68,8 @@ fn doctor_warns_of_eviction_and_says_what_to_do() {
         .unwrap();
     let place = Place::on(&server.url());
     let told = json(&place.output(&["doctor", "--json"]));
-    let facts = told["facts"].as_array().unwrap();
-    let eviction = facts.iter().find(|fact| fact["name"] == "eviction").unwrap();
+    let findings = told["findings"].as_array().unwrap();
+    let eviction = findings.iter().find(|finding| finding["name"] == "eviction").unwrap();
     assert_ne!(eviction["severity"], "good", "{told}");
     assert!(eviction["advice"].as_str().unwrap().contains("noeviction"), "{told}");
     let page = stdout(&place.output(&["doctor"]));

@@ -6,9 +6,12 @@ use common::{Place, code, eventually, json, output, stderr, stdout};
 use fencelock_testkit::{ZooKeeper, skip_servers};
 use serde_json::Value;
 
-fn fact<'a>(told: &'a Value, name: &str) -> &'a Value {
-    let facts = told["facts"].as_array().unwrap();
-    facts.iter().find(|fact| fact["name"] == name).unwrap_or_else(|| panic!("{name}: {told}"))
+fn finding<'a>(told: &'a Value, name: &str) -> &'a Value {
+    let findings = told["findings"].as_array().unwrap();
+    findings
+        .iter()
+        .find(|finding| finding["name"] == name)
+        .unwrap_or_else(|| panic!("{name}: {told}"))
 }
 
 #[test]
@@ -45,9 +48,9 @@ fn doctor_on_four_servers_of_which_two_die() {
     assert_eq!(code(&told), 0, "{}", stdout(&told));
     let told = json(&told);
     for name in ["quorum", "server", "session", "lock"] {
-        assert_eq!(fact(&told, name)["severity"], "good", "{told}");
+        assert_eq!(finding(&told, name)["severity"], "good", "{told}");
     }
-    let ensemble = fact(&told, "ensemble");
+    let ensemble = finding(&told, "ensemble");
     assert_eq!(ensemble["severity"], "warning", "{told}");
     assert!(ensemble["meaning"].as_str().unwrap().contains("3 of 4"), "{told}");
     // Two are left: half of them, and that is no majority.
@@ -57,8 +60,8 @@ fn doctor_on_four_servers_of_which_two_die() {
     let told = place.output(&["doctor", "--json"]);
     assert_eq!(code(&told), 1, "{}", stdout(&told));
     let told = json(&told);
-    assert_eq!(fact(&told, "connection")["severity"], "problem", "{told}");
-    let quorum = fact(&told, "quorum");
+    assert_eq!(finding(&told, "connection")["severity"], "problem", "{told}");
+    let quorum = finding(&told, "quorum");
     assert_eq!(quorum["severity"], "problem", "{told}");
     assert!(quorum["meaning"].as_str().unwrap().contains("no quorum"), "{told}");
 }

@@ -1,6 +1,6 @@
 // Measures fencelock beside redlock, redis-semaphore and bare ioredis against one Redis server of
 // its own, in rounds in which each has its turn, so that what disturbs the machine disturbs all.
-// Prints tables as docs/benchmarks.md has them.
+// Prints tables as docs/benchmarks/figures/node.md has them.
 //
 //   node bench.mjs [ROUNDS [MILLISECONDS A TURN [CASE]]]
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -14,7 +14,14 @@ export {
   UnavailableError,
   UnsupportedError,
 } from './errors.js';
-export type { Capabilities, HoldDetails, LockDetails, Metrics, WaiterDetails } from './info.js';
+export type {
+  Broken,
+  Capabilities,
+  HoldDetails,
+  LockDetails,
+  Metrics,
+  WaiterDetails,
+} from './info.js';
 export { Hold, Lock, type LockMode } from './lock.js';
 export { type ListOptions, LockManager } from './manager.js';
 export type { AcquireOptions, ConnectOptions } from './options.js';

@@ -18,6 +18,14 @@ export interface LockDetails {
   waiters: WaiterDetails[];
 }
 
+/** What became of a break. */
+export interface Broken {
+  /** How many holds were ended; 0 when what was named holds nothing. */
+  ended: number;
+  /** The later token under which somebody else holds the lock; nothing was ended then. */
+  changedHands: bigint | null;
+}
+
 /** A hold, for people. */
 export interface HoldDetails {
   id: string;

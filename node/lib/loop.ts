@@ -1,4 +1,4 @@
-import { setImmediate, setInterval } from 'node:timers';
+import { clearInterval, setImmediate, setInterval } from 'node:timers';
 import type { Ended, Environment, NativeClient, Outcome } from '../native/index.js';
 import { errorOf, type FencelockError, type LossReason, UnsupportedError } from './errors.js';
 
@@ -33,12 +33,19 @@ const FOR_EVER = 2 ** 31 - 1;
 /**
  * This thread's event loop, as the native half sees it: calls that have not ended, and holds that
  * may be lost. While there is either, the loop is kept alive.
+ *
+ * It rests while there is neither and every client is closed: then it has no descriptor, no timer and
+ * no listener, so that a module that is evaluated again, as test runners do, leaves nothing.
  */
 class Loop {
   readonly #environment: Environment;
   readonly #calls = new Map<number, Settle>();
   readonly #holds = new Map<number, HoldEvents>();
-  readonly #alive: NodeJS.Timeout;
+  /** Clients that nobody closed, until they are collected. */
+  readonly #managers = new FinalizationRegistry<void>(() => this.#closed());
+  /** Keeps the event loop alive while it is referenced; none while this rests. */
+  #alive: NodeJS.Timeout | undefined;
+  #clients = 0;
   #busy = 0;
   #last = 0;
   #ticking = false;
@@ -49,12 +56,46 @@ class Loop {
   #ended: Outcome[] = [];
 
   constructor(native: typeof import('../native/index.js')) {
+    this.#environment = new native.Environment(drives());
+  }
+
+  /** A client is connected. */
+  opened(manager: object): void {
+    this.#clients++;
+    this.#managers.register(manager, undefined, manager);
+  }
+
+  /** A client is closed; harmless when said twice. */
+  closed(manager: object): void {
+    if (this.#managers.unregister(manager)) this.#closed();
+  }
+
+  #closed(): void {
+    this.#clients--;
+    this.#tire();
+  }
+
+  #wake(): void {
     // Of the module, since tests of a service may have put a false one in the place of the global.
     this.#alive = setInterval(() => {}, FOR_EVER).unref();
-    this.#environment = new native.Environment(drives(), (batch) => this.#dispatch(batch));
-    // Node does not run the environment's cleanup when `process.exit` is called in the main thread.
-    process.on('exit', () => this.#environment.shutdown());
+    this.#environment.open((batch) => this.#dispatch(batch));
+    process.on('exit', this.#exit);
   }
+
+  /** Comes to rest when the event loop has turned and there is still nothing to do. */
+  #tire(): void {
+    if (this.#clients > 0 || this.#busy > 0) return;
+    setImmediate(() => {
+      if (this.#clients > 0 || this.#busy > 0 || this.#alive === undefined) return;
+      if (!this.#environment.rest()) return;
+      clearInterval(this.#alive);
+      this.#alive = undefined;
+      process.off('exit', this.#exit);
+    });
+  }
+
+  // Node does not run the environment's cleanup when `process.exit` is called in the main thread.
+  readonly #exit = (): void => this.#environment.shutdown();
 
   /**
    * Begins a call. `settle` gets its outcome: before this returns, or later. Gives the call's number.
@@ -62,6 +103,7 @@ class Loop {
    */
   run(begin: Begin, settle: Settle): number {
     const call = ++this.#last;
+    if (this.#alive === undefined) this.#wake();
     this.enter();
     if (!this.#ticking) {
       this.#ticking = true;
@@ -119,11 +161,13 @@ class Loop {
   }
 
   enter(): void {
-    if (this.#busy++ === 0) this.#alive.ref();
+    if (this.#busy++ === 0) this.#alive?.ref();
   }
 
   leave(): void {
-    if (--this.#busy === 0) this.#alive.unref();
+    if (--this.#busy > 0) return;
+    this.#alive?.unref();
+    this.#tire();
   }
 
   readonly #endTick = (): void => {

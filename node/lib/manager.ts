@@ -1,7 +1,7 @@
 import type { Ended, NativeClient, Outcome } from '../native/index.js';
 import { onAbort } from './aborts.js';
-import { ContendedError } from './errors.js';
-import type { Capabilities, LockDetails, Metrics } from './info.js';
+import { ContendedError, type LostError } from './errors.js';
+import type { Broken, Capabilities, LockDetails, Metrics } from './info.js';
 import { Hold, Lock } from './lock.js';
 import { failure, loop } from './loop.js';
 import { type AcquireOptions, milliseconds, patience, text } from './options.js';
@@ -40,6 +40,7 @@ export class LockManager {
     // TypeScript's `private` does not hold in JavaScript.
     if (!made.delete(native)) throw new TypeError('Illegal constructor: use connect(url)');
     this.#native = native;
+    loop().opened(this);
   }
 
   /** @internal */
@@ -63,8 +64,9 @@ export class LockManager {
    * gives settles. The promise of this call then settles the same way.
    *
    * As in the Web Locks standard, a request never re-enters: a nested request of the same name
-   * waits for the outer one, for ever. What the standard does not have: when the lock is lost
-   * meanwhile, the promise rejects with a `LostError`, and `lock.signal` is aborted.
+   * waits for the outer one, for ever. A lock that is stolen or broken meanwhile rejects with an
+   * `AbortError`. What the standard does not have: one that is lost otherwise rejects with a
+   * `LostError`; both abort `lock.signal`, and the `LostError` is the `AbortError`'s cause.
    */
   request<T>(name: string, callback: (lock: Lock) => T): Promise<Awaited<T>>;
   request<T>(
@@ -89,7 +91,9 @@ export class LockManager {
     // biome-ignore lint/complexity/noArguments: how many were given is part of the standard
     const { name, ask, callback } = convert(arguments);
     refuse(name, ask);
-    const state = await this.#acquire(text('name', name), ask, ask.ifAvailable);
+    const shown = text('name', name);
+    if (ask.steal) await this.#dispossess(shown);
+    const state = await this.#acquire(shown, ask, ask.ifAvailable);
     if (state === null) return await callback(null);
     if (ask.signal?.aborted) {
       state.discard();
@@ -201,13 +205,17 @@ export class LockManager {
   }
 
   /**
-   * Ends every hold on a lock, whoever has it; gives how many there were. The holders are told, but
-   * one that does not listen goes on: only fencing keeps its writes out.
+   * Ends the holds on a lock that were seen under `token` (that of `inspect`, or of a hold), whoever has
+   * them. Who got the lock after it keeps it, so a break may be repeated. The holders are told, but one
+   * that does not listen goes on: only fencing keeps its writes out.
    */
-  async breakLock(name: string): Promise<number> {
+  async breakLock(name: string, token: bigint): Promise<Broken> {
     const shown = text('name', name);
-    const { number } = await loop().ask((call) => this.#native.breakLock(call, shown));
-    return number ?? 0;
+    if (typeof token !== 'bigint' || BigInt.asUintN(64, token) !== token) {
+      throw new TypeError('token must be a bigint from 0n to 2n ** 64n - 1n');
+    }
+    const broken = await loop().ask((call) => this.#native.breakLock(call, shown, token));
+    return { ended: broken.number ?? 0, changedHands: broken.token ?? null };
   }
 
   /** Asks the store for its time. */
@@ -237,14 +245,16 @@ export class LockManager {
    * Gives whether nothing was held or waiting any more when it closed.
    */
   async close(options: CloseOptions = {}): Promise<boolean> {
-    if (options.drain === undefined) {
-      const idle = this.#native.busy === 0;
-      await loop().ask((call) => this.#native.close(call));
-      return idle;
+    const limit = options.drain === undefined ? undefined : milliseconds('drain', options.drain);
+    const idle = this.#native.busy === 0;
+    try {
+      const { flag } = await loop().ask((call) =>
+        limit === undefined ? this.#native.close(call) : this.#native.drain(call, limit),
+      );
+      return flag ?? idle;
+    } finally {
+      loop().closed(this);
     }
-    const limit = milliseconds('drain', options.drain);
-    const { flag } = await loop().ask((call) => this.#native.drain(call, limit));
-    return flag ?? false;
   }
 
   /**
@@ -263,6 +273,12 @@ export class LockManager {
 
   get [Symbol.toStringTag](): string {
     return 'LockManager';
+  }
+
+  /** Ends the holds that are there now, and none that come after them. */
+  async #dispossess(name: string): Promise<void> {
+    const seen = await this.inspect(name);
+    if (seen !== null && seen.holds.length > 0) await this.breakLock(name, seen.token);
   }
 
   /** Null when it is not to wait and the lock is not free. */
@@ -333,18 +349,24 @@ function nullIfContended(error: unknown): null {
   throw error;
 }
 
+/** What a request rejects with: the standard's error, when somebody else took the lock. */
+function stolen(error: LostError): unknown {
+  if (error.reason !== 'broken') return error;
+  return new DOMException('the lock was stolen or broken', { name: 'AbortError', cause: error });
+}
+
 /** Calls back with the lock, and releases it when that is over. */
 function during(state: HoldState, callback: (lock: unknown) => unknown): Promise<unknown> {
   return new Promise((resolve, reject) => {
     // As the standard has it for a lock that was stolen. What settles later changes nothing.
-    state.onLost(reject);
+    state.onLost((error) => reject(stolen(error)));
     const waiting = new Promise((settle) => settle(callback(Lock.wrap(state))));
     const release = async () => {
       try {
         await state.release();
       } catch (error) {
         // The store did not answer in time: the hold was valid until now, and its release goes on.
-        if (isLost(error)) throw error;
+        if (isLost(error)) throw stolen(error);
       }
     };
     waiting.then(

@@ -7,7 +7,10 @@ export interface LockOptions extends AcquireOptions {
   mode?: LockMode | undefined;
   /** Do not wait: if the lock is not free, the callback gets null. */
   ifAvailable?: boolean | undefined;
-  /** Not there yet: rejects with a `NotSupportedError`. */
+  /**
+   * Ends the holds that others have at this moment, and then acquires. Unlike the standard, which knows
+   * one agent, it does not overtake who waits: whoever queued before is served before.
+   */
   steal?: boolean | undefined;
 }
 
@@ -100,9 +103,6 @@ export function refuse(name: string, ask: Ask): void {
   }
   if (ask.signal?.aborted) throw ask.signal.reason;
   if (ask.mode === 'shared') throw unsupported('shared locks are not there yet');
-  if (ask.steal) {
-    throw unsupported('steal is not there yet: breakLock(name) ends the holds of a lock');
-  }
 }
 
 function unsupported(message: string): DOMException {

@@ -4,11 +4,20 @@
 /** The clients of one environment, and the way of their outcomes into its event loop. */
 export declare class Environment {
   /**
-   * Lets `dispatch` settle the calls that do not end at once: it gets three numbers for each, as
-   * `News::pack` says. One to a JavaScript environment. `drives`: the event loop is libuv's, and
-   * drives its clients' connections.
+   * One to each evaluation of the module. It rests until [`Environment::open`]. `drives`: the event
+   * loop is libuv's, and drives its clients' connections.
    */
-  constructor(drives: boolean, dispatch: (batch: Array<number>) => void)
+  constructor(drives: boolean)
+  /**
+   * Lets `dispatch` settle the calls that do not end at once: it gets three numbers for each, as
+   * `News::pack` says.
+   */
+  open(dispatch: (batch: Array<number>) => void): void
+  /**
+   * When every client is closed and no call is under way: gives back `dispatch` and the loop's
+   * descriptors. False when a client is open.
+   */
+  rest(): boolean
   /**
    * A tick in which calls were made ends, and what they sent leaves. Gives the outcomes that have
    * arrived meanwhile, as `dispatch` gets them; with `take` false, they stay until this is called
@@ -67,8 +76,11 @@ export declare class NativeClient {
   isLocked(call: number, name: string): Ended | null
   /** The names of at most `limit` locks that begin with `prefix`, in the outcome's `names`. */
   list(call: number, prefix: string, limit: number): Ended | null
-  /** Ends every hold on a lock; how many, in the outcome's `number`. */
-  breakLock(call: number, name: string): Ended | null
+  /**
+   * Ends the holds on a lock that were seen under a token; how many, in the outcome's `number`, and
+   * the token under which somebody else holds it now, in its `token`.
+   */
+  breakLock(call: number, name: string, token: bigint): Ended | null
   /** The store's time, in the outcome's `number`. */
   ping(call: number): Ended | null
   /** Closes the client. */
@@ -210,7 +222,7 @@ export interface Outcome {
   code: number
   /** The error's message. */
   message?: string
-  /** Of a grant: its token. */
+  /** Of a grant: its token. Of `breakLock`: the token under which somebody else holds the lock. */
   token?: bigint
   /** Of a grant: whether the owner had the lock already. */
   reentry?: boolean

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use fencelock_support::{Error, ErrorKind, Hold, Operation, Owner, OwnerId, Result};
+use napi::bindgen_prelude::BigInt;
 use napi_derive::napi;
 
 use crate::info::milliseconds;
@@ -201,12 +202,17 @@ impl NativeClient {
         )
     }
 
-    /// Ends every hold on a lock; how many, in the outcome's `number`.
+    /// Ends the holds on a lock that were seen under a token; how many, in the outcome's `number`, and
+    /// the token under which somebody else holds it now, in its `token`.
     #[napi]
-    pub fn break_lock(&self, call: i64, name: String) -> Option<Ended> {
+    pub fn break_lock(&self, call: i64, name: String, token: BigInt) -> Option<Ended> {
         #[expect(clippy::cast_precision_loss, reason = "nobody has 2^53 holds")]
-        let fill = |count: usize, outcome: &mut Outcome| outcome.number = Some(count as f64);
-        self.call(call, fill, |done| Ok(self.session.client.break_lock_async(name, done)))
+        let fill = |broken: fencelock_support::Broken, outcome: &mut Outcome| {
+            outcome.number = Some(broken.ended as f64);
+            outcome.token = broken.changed_hands;
+        };
+        let (_, token, _) = token.get_u64();
+        self.call(call, fill, |done| Ok(self.session.client.break_lock_async(name, token, done)))
     }
 
     /// The store's time, in the outcome's `number`.

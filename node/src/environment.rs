@@ -9,7 +9,7 @@ use napi::{Env, Error};
 use napi_derive::napi;
 
 use crate::client::NativeClient;
-use crate::host::Host;
+use crate::host::{Host, Turns};
 use crate::inbox::{Batch, Inbox};
 use crate::options::{Setting, options};
 use crate::outcome::{Ended, News, Outcome};
@@ -20,6 +20,8 @@ use crate::slot::Slot;
 #[napi]
 pub struct Environment {
     inner: Arc<Inner>,
+    drives: bool,
+    turns: Turns,
 }
 
 #[derive(Default)]
@@ -39,27 +41,49 @@ struct Sessions {
 
 #[napi]
 impl Environment {
-    /// Lets `dispatch` settle the calls that do not end at once: it gets three numbers for each, as
-    /// `News::pack` says. One to a JavaScript environment. `drives`: the event loop is libuv's, and
-    /// drives its clients' connections.
+    /// One to each evaluation of the module. It rests until [`Environment::open`]. `drives`: the event
+    /// loop is libuv's, and drives its clients' connections.
     #[napi(constructor)]
-    pub fn new(
+    pub fn new(env: Env, drives: bool) -> napi::Result<Environment> {
+        let inner = Arc::new(Inner::default());
+        // A worker that is terminated runs nothing else.
+        env.add_env_cleanup_hook(Arc::downgrade(&inner), |inner: Weak<Inner>| {
+            if let Some(inner) = inner.upgrade() {
+                inner.end();
+            }
+        })?;
+        Ok(Environment { inner, drives, turns: Turns::default() })
+    }
+
+    /// Lets `dispatch` settle the calls that do not end at once: it gets three numbers for each, as
+    /// `News::pack` says.
+    #[napi]
+    pub fn open(
+        &self,
         env: Env,
-        drives: bool,
         #[napi(ts_arg_type = "(batch: Array<number>) => void")] dispatch: Function<
             '_,
             FnArgs<(Batch,)>,
             (),
         >,
-    ) -> napi::Result<Environment> {
-        let inner = Arc::new(Inner::default());
-        inner.inbox.connect(&dispatch)?;
-        if drives {
-            inner.host.start(&env, &dispatch, &inner.inbox);
+    ) -> napi::Result<()> {
+        self.inner.inbox.connect(&dispatch)?;
+        if self.drives {
+            self.inner.host.start(&env, &dispatch, &self.inner.inbox, &self.turns);
         }
-        // A worker that is terminated runs nothing else.
-        env.add_env_cleanup_hook(inner.clone(), |inner| inner.end())?;
-        Ok(Environment { inner })
+        Ok(())
+    }
+
+    /// When every client is closed and no call is under way: gives back `dispatch` and the loop's
+    /// descriptors. False when a client is open.
+    #[napi]
+    pub fn rest(&self) -> bool {
+        if !self.inner.leave() {
+            return false;
+        }
+        self.inner.host.stop(&self.turns);
+        self.inner.inbox.disconnect();
+        true
     }
 
     /// A tick in which calls were made ends, and what they sent leaves. Gives the outcomes that have
@@ -126,6 +150,21 @@ impl Inner {
         sessions.known.retain(|known| known.strong_count() > 0);
         sessions.known.push(Arc::downgrade(&session));
         sessions.connected.insert(call, session);
+    }
+
+    /// Lets the event loop drive nobody, if all clients are closed.
+    fn leave(&self) -> bool {
+        let mut sessions = self.sessions();
+        sessions.known.retain(|known| known.strong_count() > 0);
+        let known: Vec<_> = sessions.known.iter().filter_map(Weak::upgrade).collect();
+        if !sessions.connected.is_empty() || known.iter().any(|it| !it.client.is_closed()) {
+            return false;
+        }
+        drop(sessions);
+        for session in known {
+            session.leave();
+        }
+        true
     }
 
     fn end(&self) {

@@ -1,7 +1,9 @@
 //! The event loop as the driver of its clients' connections, where it can be.
 
 #[cfg(unix)]
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::cell::RefCell;
+#[cfg(unix)]
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fencelock_support::Client;
 #[cfg(unix)]
@@ -18,7 +20,14 @@ use crate::poll;
 #[derive(Default)]
 pub(crate) struct Host {
     #[cfg(unix)]
-    turns: OnceLock<Arc<HostLoop>>,
+    turns: Mutex<Option<Arc<HostLoop>>>,
+}
+
+/// What the loop's thread has of it.
+#[derive(Default)]
+pub(crate) struct Turns {
+    #[cfg(unix)]
+    watching: RefCell<Option<poll::Watching>>,
 }
 
 /// A client whose connection the event loop drives, if it does.
@@ -32,7 +41,13 @@ pub(crate) struct Guest {
 impl Host {
     /// Lets the loop drive from now on. Without effect where it cannot: the clients' own threads go
     /// on to.
-    pub(crate) fn start(&self, env: &Env, dispatch: &Dispatch<'_>, inbox: &Arc<Inbox>) {
+    pub(crate) fn start(
+        &self,
+        env: &Env,
+        dispatch: &Dispatch<'_>,
+        inbox: &Arc<Inbox>,
+        mine: &Turns,
+    ) {
         let Ok(turns) = HostLoop::new() else { return };
         let turns = Arc::new(turns);
         let (inbox, host) = (inbox.clone(), turns.clone());
@@ -41,14 +56,27 @@ impl Host {
             host.turn();
             inbox.take()
         };
-        if poll::start(env, turns.descriptor(), dispatch, turn) {
-            let _ = self.turns.set(turns);
+        let Some(watching) = poll::start(env, turns.descriptor(), dispatch, turn) else { return };
+        *self.turns() = Some(turns);
+        mine.watching.replace(Some(watching));
+    }
+
+    /// The loop drives no longer, and gives its descriptors back. Its guests have left.
+    pub(crate) fn stop(&self, mine: &Turns) {
+        self.turns().take();
+        if let Some(watching) = mine.watching.take() {
+            watching.stop();
         }
+    }
+
+    fn turns(&self) -> std::sync::MutexGuard<'_, Option<Arc<HostLoop>>> {
+        // Nothing panics while it is locked.
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Drives the connection of a client, if that can be.
     pub(crate) fn serve(&self, client: &Client) -> Guest {
-        let hosted = self.turns.get().and_then(|turns| client.hosted_by(turns));
+        let hosted = self.turns().as_ref().and_then(|turns| client.hosted_by(turns));
         Guest { hosted: Mutex::new(hosted) }
     }
 }
@@ -70,8 +98,16 @@ impl Guest {
 
 #[cfg(not(unix))]
 impl Host {
-    pub(crate) fn start(&self, _: &Env, _: &Dispatch<'_>, _: &std::sync::Arc<crate::inbox::Inbox>) {
+    pub(crate) fn start(
+        &self,
+        _: &Env,
+        _: &Dispatch<'_>,
+        _: &std::sync::Arc<crate::inbox::Inbox>,
+        _: &Turns,
+    ) {
     }
+
+    pub(crate) fn stop(&self, _: &Turns) {}
 
     pub(crate) fn serve(&self, _: &Client) -> Guest {
         Guest::default()

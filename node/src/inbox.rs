@@ -1,6 +1,6 @@
 //! Outcomes on their way to the event loop.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use napi::Status;
 use napi::bindgen_prelude::{FnArgs, Function};
@@ -24,7 +24,8 @@ pub(crate) type Dispatch<'a> = Function<'a, FnArgs<(Batch,)>, ()>;
 #[derive(Default)]
 pub(crate) struct Inbox {
     state: Mutex<State>,
-    wake: OnceLock<Wake>,
+    /// None while the environment rests.
+    wake: Mutex<Option<Wake>>,
 }
 
 #[derive(Default)]
@@ -46,9 +47,19 @@ impl Inbox {
             .weak::<true>()
             .callee_handled::<false>()
             .build_callback(move |_| Ok(FnArgs::from((inbox.take(),))))?;
-        // There is one dispatcher to an environment.
-        let _ = self.wake.set(wake);
+        *self.wake() = Some(wake);
+        let mut state = self.state();
+        state.woken = !state.queue.is_empty();
+        if state.woken {
+            drop(state);
+            self.rouse();
+        }
         Ok(())
+    }
+
+    /// Nobody has the outcomes until it is connected again; there is nobody who waits for any.
+    pub(crate) fn disconnect(&self) {
+        self.wake().take();
     }
 
     /// Hands an outcome over. From any thread; does not block, and runs nothing of the user's.
@@ -63,7 +74,11 @@ impl Inbox {
             return;
         }
         drop(state);
-        if let Some(wake) = self.wake.get() {
+        self.rouse();
+    }
+
+    fn rouse(&self) {
+        if let Some(wake) = &*self.wake() {
             // It can only fail when the environment ends, and then nobody waits for the outcome.
             let _ = wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
         }
@@ -98,6 +113,11 @@ impl Inbox {
         let mut state = self.state();
         state.closed = true;
         state.queue.clear();
+    }
+
+    fn wake(&self) -> MutexGuard<'_, Option<Wake>> {
+        // Nothing panics while it is locked.
+        self.wake.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
+use fencelock_support::Abandoned;
 use napi_derive::napi;
-
-use crate::outcome::abandoned;
 
 /// A lock, for people.
 #[napi(object, object_from_js = false)]
@@ -101,4 +100,12 @@ impl From<fencelock_support::WaiterInfo> for WaiterInfo {
 
 pub(crate) fn milliseconds(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
+}
+
+pub(crate) fn abandoned(abandoned: Abandoned) -> &'static str {
+    match abandoned {
+        Abandoned::No => "no",
+        Abandoned::Yes => "yes",
+        Abandoned::Unknown => "unknown",
+    }
 }

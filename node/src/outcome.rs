@@ -4,7 +4,7 @@ use fencelock_support::{Abandoned, Error, Hold, LossReason};
 use napi::bindgen_prelude::Either3;
 use napi_derive::napi;
 
-use crate::info::LockInfo;
+use crate::info::{LockInfo, abandoned};
 
 /// How a call ended, or what happened to a hold.
 #[napi(object, object_from_js = false)]
@@ -16,7 +16,7 @@ pub struct Outcome {
     pub code: u32,
     /// The error's message.
     pub message: Option<String>,
-    /// Of a grant: its token.
+    /// Of a grant: its token. Of `breakLock`: the token under which somebody else holds the lock.
     pub token: Option<u64>,
     /// Of a grant: whether the owner had the lock already.
     pub reentry: Option<bool>,
@@ -167,14 +167,6 @@ impl Grant {
 impl From<Outcome> for News {
     fn from(outcome: Outcome) -> News {
         News::Told(Box::new(outcome))
-    }
-}
-
-pub(crate) fn abandoned(abandoned: Abandoned) -> &'static str {
-    match abandoned {
-        Abandoned::No => "no",
-        Abandoned::Yes => "yes",
-        Abandoned::Unknown => "unknown",
     }
 }
 

@@ -33,8 +33,12 @@ struct Uv {
     poll_stop: unsafe extern "C" fn(Handle) -> c_int,
 }
 
-/// A descriptor that is watched until the environment ends. libuv's handle points here, and only
-/// the loop's thread uses it.
+/// A descriptor that is being watched, to be stopped by the loop's thread. The environment's end
+/// stops it, too.
+pub(crate) struct Watching(*mut Poll);
+
+/// A descriptor that is watched until that is stopped, or the environment ends. libuv's handle points
+/// here, and only the loop's thread uses it.
 struct Poll {
     uv: Uv,
     /// A `uv_poll_t`, in memory of ours.
@@ -42,26 +46,28 @@ struct Poll {
     words: usize,
     env: sys::napi_env,
     dispatch: sys::napi_ref,
+    /// libuv was asked to close the handle.
+    closing: bool,
     cleanup: sys::napi_async_cleanup_hook_handle,
     turn: Box<dyn Fn() -> Batch>,
 }
 
 /// Calls `turn` from the event loop whenever the descriptor is readable, and `dispatch` with what it
-/// gives, if that is anything. Does not keep the process alive. False when it cannot be; the
+/// gives, if that is anything. Does not keep the process alive. `None` when it cannot be; the
 /// descriptor must stay open as long as `turn` is not dropped.
 pub(crate) fn start(
     env: &Env,
     descriptor: RawFd,
     dispatch: &Dispatch<'_>,
     turn: impl Fn() -> Batch + 'static,
-) -> bool {
-    let (Some(uv), Ok(event_loop)) = (Uv::find(), env.get_uv_event_loop()) else { return false };
+) -> Option<Watching> {
+    let (uv, event_loop) = (Uv::find()?, env.get_uv_event_loop().ok()?);
     let mut reference = ptr::null_mut();
     // SAFETY: the environment and the function's value are those of the call that runs now.
     let status =
         unsafe { sys::napi_create_reference(env.raw(), dispatch.raw(), 1, &raw mut reference) };
     if status != sys::Status::napi_ok {
-        return false;
+        return None;
     }
     // SAFETY: it takes a number and knows the type.
     let words = unsafe { (uv.handle_size)(POLL) }.div_ceil(size_of::<u128>());
@@ -73,6 +79,7 @@ pub(crate) fn start(
         words,
         env: env.raw(),
         dispatch: reference,
+        closing: false,
         cleanup: ptr::null_mut(),
         turn: Box::new(turn),
     }));
@@ -82,18 +89,46 @@ pub(crate) fn start(
     unsafe {
         let handle = (*poll).handle;
         if ((*poll).uv.poll_init)(event_loop, handle, descriptor) != 0 {
+            sys::napi_delete_reference(env.raw(), reference);
             free(poll);
-            return false;
+            return None;
         }
         handle.cast::<*mut Poll>().write(poll);
         ((*poll).uv.unref)(handle);
         let cleanup = &raw mut (*poll).cleanup;
         let hooked = sys::napi_add_async_cleanup_hook(env.raw(), Some(end), poll.cast(), cleanup);
-        if hooked != sys::Status::napi_ok {
-            ((*poll).uv.close)(handle, Some(closed));
-            return false;
+        if hooked != sys::Status::napi_ok
+            || ((*poll).uv.poll_start)(handle, READABLE, readable) != 0
+        {
+            Watching(poll).stop();
+            return None;
         }
-        ((*poll).uv.poll_start)(handle, READABLE, readable) == 0
+        Some(Watching(poll))
+    }
+}
+
+impl Watching {
+    /// Watches no longer. From the loop's thread, in a call of JavaScript's.
+    pub(crate) fn stop(self) {
+        // SAFETY: this is the loop's thread, as `Watching` never leaves the one that made it. What is
+        // freed is freed by `closed`, which libuv calls later, and which the environment's end waits for.
+        unsafe {
+            let poll = self.0;
+            if !(*poll).closing {
+                sys::napi_delete_reference((*poll).env, (*poll).dispatch);
+            }
+            close(poll);
+        }
+    }
+}
+
+/// Lets libuv close the handle, once.
+unsafe fn close(poll: *mut Poll) {
+    // SAFETY: as for the caller: the loop's thread, and a handle that is not freed yet.
+    unsafe {
+        if !std::mem::replace(&mut (*poll).closing, true) {
+            ((*poll).uv.close)((*poll).handle, Some(closed));
+        }
     }
 }
 
@@ -173,10 +208,7 @@ unsafe fn call(poll: &Poll, batch: Batch) {
 unsafe extern "C" fn end(_: sys::napi_async_cleanup_hook_handle, poll: *mut c_void) {
     // SAFETY: it is called once, on the loop's thread, with what was registered, which lives until
     // `closed`.
-    unsafe {
-        let poll = poll.cast::<Poll>();
-        ((*poll).uv.close)((*poll).handle, Some(closed));
-    }
+    unsafe { close(poll.cast::<Poll>()) };
 }
 
 unsafe extern "C" fn closed(handle: Handle) {
@@ -191,7 +223,7 @@ unsafe extern "C" fn closed(handle: Handle) {
     }
 }
 
-/// Frees the handle's memory and what belongs to it. The reference goes with the environment.
+/// Frees the handle's memory and what belongs to it.
 unsafe fn free(poll: *mut Poll) {
     // SAFETY: both were made by `Box::into_raw` in `start`, with these lengths, and nobody uses
     // them any more.

@@ -126,6 +126,11 @@ impl Session {
         table.holds.len() + table.waits.len()
     }
 
+    /// The event loop drives its connection no longer.
+    pub(crate) fn leave(&self) {
+        self.guest.leave();
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         // Nothing panics while it is locked.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
@@ -139,7 +144,7 @@ pub(crate) fn farewell(sessions: Vec<Arc<Session>>) {
     for session in sessions {
         session.table().ended = true;
         // This thread blocks, and the loop may not turn again.
-        session.guest.leave();
+        session.leave();
         // One that holds nothing may have releases under way, which closing waits for.
         if session.client.is_closed() {
             continue;

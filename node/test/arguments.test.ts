@@ -192,9 +192,8 @@ describe('arguments of request', () => {
     assert.equal(await rejection(request(unique(), { signal, mode: 'shared' }, never)), mine);
   });
 
-  test('not there yet: shared and steal', async () => {
+  test('not there yet: shared', async () => {
     await refuses([unique(), { mode: 'shared' }, never], 'NotSupportedError');
-    await refuses([unique(), { steal: true }, never], 'NotSupportedError');
   });
 
   test('beyond the standard: names and options of our own', async () => {

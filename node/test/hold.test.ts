@@ -154,7 +154,7 @@ onEachStore('holds', (store) => {
     const name = unique();
     const work = async () => {
       await using hold = await store.locks.acquire(name);
-      await store.locks.breakLock(name);
+      await store.locks.breakLock(name, hold.token);
       await hold.lost;
     };
     assert.ok((await rejection(work())) instanceof LostError);

@@ -276,8 +276,16 @@ onEachStore('Web Locks', (store) => {
     const rejected = rejection(requested);
     const lock = await held.promise;
     const { signal } = lock;
-    assert.equal(await store.locks.breakLock(name), 1);
-    const error = await rejected;
+    const seen = (await store.locks.inspect(name))?.token ?? 0n;
+    const kept = await store.locks.breakLock(name, seen - 1n);
+    assert.deepEqual(kept, { ended: 0, changedHands: seen });
+    await assert.rejects(store.locks.breakLock(name, -1n), TypeError);
+    const broken = await store.locks.breakLock(name, seen);
+    assert.deepEqual(broken, { ended: 1, changedHands: null });
+    const aborted = await rejected;
+    assert.ok(aborted instanceof DOMException);
+    assert.equal(aborted.name, 'AbortError');
+    const error = aborted.cause;
     assert.ok(error instanceof LostError);
     assert.equal(error.reason, 'broken');
     assert.ok(signal.aborted);
@@ -286,6 +294,39 @@ onEachStore('Web Locks', (store) => {
     assert.throws(() => lock.check(), LostError);
     end.resolve();
     await turn();
+  });
+
+  test('steal ends the present holds, and is served after who waits already', async () => {
+    const name = unique();
+    const other = await store.connect();
+    const entered: string[] = [];
+    const held = deferred<Lock>();
+    const robbed = rejection(
+      store.locks.request(name, (lock) => {
+        held.resolve(lock);
+        return deferred().promise;
+      }),
+    );
+    const first = await held.promise;
+    const waiter = other.request(name, () => {
+      entered.push('waited');
+    });
+    await eventually('it waits', async () => {
+      return (await store.locks.inspect(name))?.waiters.length === 1;
+    });
+    const token = await store.locks.request(name, { steal: true }, (lock) => {
+      entered.push('stole');
+      return lock.token;
+    });
+    assert.ok(token > first.token);
+    const error = await robbed;
+    assert.ok(error instanceof DOMException && error.name === 'AbortError');
+    await waiter;
+    assert.deepEqual(entered, ['waited', 'stole']);
+    // A free lock, and one of which the store knows nothing.
+    for (const free of [name, unique()]) {
+      assert.equal(await other.request(free, { steal: true }, () => 1), 1);
+    }
   });
 
   test('tokens rise from grant to grant', async () => {

@@ -12,7 +12,14 @@ True True
 
 from __future__ import annotations
 
-from fencelock import _native
+from fencelock import _built
+
+try:
+    from fencelock import _native
+except ImportError as _error:
+    if "_native" not in str(_error) or _built.native():
+        raise
+    raise ImportError(_built.MISSING) from None
 
 if not _native.in_main_interpreter():
     _text = (
@@ -21,7 +28,7 @@ if not _native.in_main_interpreter():
     )
     raise ImportError(_text)
 
-from fencelock._native import Capabilities, Hold, HoldInfo, Lock, LockInfo, Lost, WaiterInfo
+from fencelock._native import Broken, Capabilities, Hold, HoldInfo, Lock, LockInfo, Lost, WaiterInfo
 from fencelock.client import Client, connect, shared
 from fencelock.errors import (
     AcquireCancelledError,
@@ -41,6 +48,7 @@ __version__ = _native.__version__
 
 __all__ = [
     "AcquireCancelledError",
+    "Broken",
     "Capabilities",
     "Client",
     "ClosedError",

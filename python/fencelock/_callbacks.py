@@ -7,6 +7,7 @@ import threading
 from typing import Any, Callable
 
 from fencelock import _native, _process
+from fencelock._ends import settle
 
 
 class Call:
@@ -56,7 +57,7 @@ class _Worker:
     def _run(self) -> None:
         while not self._ended:
             self.box.wait(None)
-            self.box.drain()
+            settle(self.box)
 
     def end(self) -> None:
         """Let the thread end. A callback that is running gets a second for it."""
@@ -94,14 +95,26 @@ _process.at_end(_end)
 _process.in_child(_forget)
 
 
-def on_lost(hold: _native.BaseHold, callback: Callable[[str], object]) -> None:
-    """Have `callback` called with the reason when the hold is lost."""
-    _watch(hold.lost_start, lambda reason: None if reason is None else callback(reason))
+def on_lost(self: _native.Hold, callback: Callable[[str], object]) -> None:
+    """Call `callback(reason)` once when the hold is lost; at once, on this thread, when it is.
+
+    It runs on a thread of Fencelock's, one callback after the other. What it raises goes to
+    `threading.excepthook`. For the reasons see `Lost.reason`.
+    """
+    _watch(self.lost_start, lambda reason: None if reason is None else callback(reason))
 
 
-def on_wanted(hold: _native.BaseHold, callback: Callable[[], object]) -> None:
-    """Have `callback` called when another client waits."""
-    _watch(hold.wanted_start, lambda word: None if word is None else callback())
+def on_wanted(self: _native.Hold, callback: Callable[[], object]) -> None:
+    """Call `callback()` once when another client waits for the lock.
+
+    A holder that can pause its work may then release, and acquire again.
+    """
+    _watch(self.wanted_start, lambda word: None if word is None else callback())
+
+
+# These call a user's code, under which no frame of Rust may lie: see `fencelock._ends`.
+_native.Hold.on_lost = on_lost  # type: ignore[method-assign]
+_native.Hold.on_wanted = on_wanted  # type: ignore[method-assign]
 
 
 def _watch(start: Callable[[_native.Mailbox], Any], callback: Callable[[Any], object]) -> None:

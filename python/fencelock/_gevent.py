@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from fencelock import _native
 from fencelock._callbacks import Call
+from fencelock._ends import Reader, abandon, release
 from fencelock._leave import leave
-from fencelock._stack import Stack
-from fencelock.errors import ContendedError, FencelockError, TimedOutError
+from fencelock._stack import Stack, Stacks
+from fencelock.errors import ContendedError, FencelockError, NotHeldError, TimedOutError
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -43,9 +44,15 @@ def run(function: Callable[..., _T], *args: Any) -> _T:
     return result
 
 
-def lock_class() -> type[_native.Lock]:
-    """Give the class of locks for this process."""
-    return Lock if patched() else _native.Lock
+def lock(
+    client: _native.Client, stacks: Stacks[Hold], name: str, options: dict[str, Any]
+) -> _native.Lock:
+    """Give a lock for this process."""
+    if not patched():
+        return _native.Lock(client, name, **options)
+    made = Lock(client, name, **options)
+    made._stack = stacks.of(name, options.get("owner"), made.per_owner)
+    return made
 
 
 def hold(made: _native.Hold) -> _native.Hold:
@@ -93,7 +100,7 @@ class Port:
         self._waiting = 0
         # As long as nobody waits, it does not keep the hub running.
         self._watcher = hub.loop.io(self.box.fileno(), 1, ref=False)
-        self._watcher.start(self.box.drain)
+        self._watcher.start(Reader(self.box))
 
     @staticmethod
     def here() -> Port:
@@ -117,7 +124,7 @@ class Port:
             return future.result.get()
         except BaseException:
             if future.result.ready() and future.result.successful():
-                discard(future.result.get())
+                abandon(future.result.get())
             else:
                 operation.cancel()
             raise
@@ -128,12 +135,6 @@ class Port:
     def finish(self, started: Any) -> Any:
         """Give the result of what was started, waiting if it is an operation."""
         return self.wait(started) if type(started) is _native.Operation else started
-
-
-def discard(result: Any) -> None:
-    """Give a result back that nobody waits for any more."""
-    if isinstance(result, _native.BaseHold):
-        result.abandon()
 
 
 class Lost(_native.Lost):
@@ -152,10 +153,12 @@ class Lost(_native.Lost):
 class Hold(_native.Hold):
     """As `fencelock.Hold`, for greenlets."""
 
+    entered = False
+
     def release(self) -> None:
         """Release the lock."""
         port = Port.here()
-        port.finish(self.release_start(port.box))
+        port.finish(release(self, port.box))
 
     def extend(self, lease: float | timedelta) -> None:
         """Set the lease from now on."""
@@ -176,6 +179,9 @@ class Hold(_native.Hold):
         """Release the lock. Raises `LostError` when it was lost and the body raised nothing."""
         try:
             self.release()
+        except NotHeldError:
+            # Released within the body.
+            pass
         except FencelockError as failed:
             leave(failed, error, self.raise_on_lost)
 
@@ -207,12 +213,6 @@ class Lock(_native.Lock):
 
     _stack: Stack[Hold]
 
-    def __new__(cls, client: _native.Client, name: str, **options: Any) -> Lock:
-        """Take what the lock for threads takes."""
-        lock = super().__new__(cls, client, name, **options)
-        lock._stack = Stack()
-        return lock
-
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Acquire the lock; see `fencelock.Lock.acquire`."""
         hold = self._acquire(blocking, timeout, tries=True)
@@ -239,7 +239,11 @@ class Lock(_native.Lock):
 
     def release(self) -> None:
         """Release the greenlet's latest hold."""
-        self._stack.pop(self._owner(), self).release()
+        self._stack.take(self._owner(), self).release()
+
+    def locked_anywhere(self) -> bool:
+        """Whether anybody holds the lock."""
+        return self.locked()
 
     def locked(self) -> bool:
         """Whether anybody holds the lock."""
@@ -253,7 +257,7 @@ class Lock(_native.Lock):
 
     @property
     def count(self) -> int:
-        """How many holds the greenlet has through this object."""
+        """How many holds the greenlet has by `acquire` or `with`."""
         return self._stack.count(self._owner())
 
     def __enter__(self) -> Hold:
@@ -269,7 +273,27 @@ class Lock(_native.Lock):
         traceback: TracebackType | None,
     ) -> None:
         """Release the hold of this `with`."""
-        self._stack.pop(self._owner(), self).__exit__(kind, error, traceback)
+        hold = self._stack.leave(self._owner())
+        if hold is None:
+            leave(self.not_held(), error, self.raise_on_lost)
+        else:
+            hold.__exit__(kind, error, traceback)
+
+    def _is_owned(self) -> bool:
+        return self.count > 0
+
+    def _release_save(self) -> list[tuple[int, bool]]:
+        # As `threading.Condition` asks: altogether.
+        saved = [(1, False)] * self.count
+        for _ in saved:
+            self.release()
+        if not saved:
+            raise self.not_held()
+        return saved
+
+    def _acquire_restore(self, saved: list[tuple[int, bool]]) -> None:
+        for _ in saved:
+            self.acquire()
 
     def _owner(self) -> int:
         return owner() if self.per_owner else 0

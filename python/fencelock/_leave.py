@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from fencelock.errors import FencelockError, LostError, NotHeldError, UnavailableError
+from fencelock.errors import FencelockError, LostError, UnavailableError
 
 _log = logging.getLogger("fencelock")
 
@@ -12,12 +12,9 @@ _log = logging.getLogger("fencelock")
 def leave(failed: FencelockError, body: BaseException | None, raise_on_lost: bool) -> None:
     """Raise what the caller must know.
 
-    What the body raised comes first; the loss of the hold is added to it as a note. A hold that was
-    released within the body is no error. A release that the store did not confirm goes on in the
-    background, so it is a line in the log.
+    What the body raised comes first; the loss of the hold is added to it as a note. A release that
+    the store did not confirm goes on in the background, so it is a line in the log.
     """
-    if isinstance(failed, NotHeldError):
-        return
     if isinstance(failed, UnavailableError):
         _log.warning("leaving a lock: %s", failed)
         return

@@ -5,11 +5,13 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import threading
 import time
 import weakref
 from typing import Any, Callable
 
 from fencelock import _native
+from fencelock._ends import settle
 
 # For how long the end of the interpreter waits until stores have confirmed the releases.
 LIMIT = 5.0
@@ -49,7 +51,7 @@ def close_all() -> None:
     until = time.monotonic() + LIMIT
     while not all(operation.ended for operation in closing) and time.monotonic() < until:
         box.wait(until - time.monotonic())
-        box.drain()
+        settle(box)
 
 
 @atexit.register
@@ -62,9 +64,14 @@ def _end() -> None:
 def _child() -> None:
     # These are the parent's; what this process has begins empty.
     _clients.clear()
-    _native.after_fork()
+    _main()
     for hook in _hooks:
         hook()
 
 
+def _main() -> None:
+    _native.set_main_thread(threading.main_thread().ident or 0)
+
+
+_main()
 os.register_at_fork(after_in_child=_child)

@@ -7,13 +7,14 @@ import inspect
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from fencelock import _decorator, _gevent, _native, _process
+from fencelock._stack import Stacks
 from fencelock.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from datetime import timedelta
     from types import TracebackType
 
-    from fencelock._native import Capabilities, Hold, Lock, LockInfo
+    from fencelock._native import Broken, Capabilities, Hold, Lock, LockInfo
 
 __all__ = ["Client", "connect", "shared"]
 
@@ -125,11 +126,12 @@ class Client:
     True
     """
 
-    __slots__ = ("__weakref__", "_native")
+    __slots__ = ("__weakref__", "_native", "_stacks")
 
     def __init__(self, native: _native.Client) -> None:
         """Not for users: see `connect`."""
         self._native = native
+        self._stacks: Stacks[_gevent.Hold] = Stacks()
         _process.watch(self)
 
     def lock(
@@ -164,15 +166,14 @@ class Client:
         ...     lock.acquire(), lock.acquire(), lock.count
         (True, True, 2)
         """
-        return _gevent.lock_class()(
-            self._native,
-            name,
-            lease=lease,
-            max_hold=max_hold,
-            owner=owner,
-            reentrant=reentrant,
-            raise_on_lost=raise_on_lost,
-        )
+        options = {
+            "lease": lease,
+            "max_hold": max_hold,
+            "owner": owner,
+            "reentrant": reentrant,
+            "raise_on_lost": raise_on_lost,
+        }
+        return _gevent.lock(self._native, self._stacks, name, options)
 
     def locked(self, template: str, **options: Any) -> Callable[[_F], _F]:
         """Decorate a function so that it runs under a lock.
@@ -252,20 +253,23 @@ class Client:
         """
         return _gevent.run(self._native.list, prefix, limit)
 
-    def break_lock(self, name: str) -> int:
-        """End every hold on a lock, whoever has it, and give how many there were.
+    def break_lock(self, name: str, token: int) -> Broken:
+        """End the holds on a lock that were seen under `token`, whoever has them.
+
+        The token is that of `inspect`, or of a hold. Who got the lock after it keeps it, so a break
+        may be repeated; `changed_hands` is then the token under which it is held now.
 
         A holder that does not listen goes on believing in its hold until its validity ends: only
         fencing keeps its writes out.
 
         >>> client = connect("memory:")
         >>> hold = client.lock("stuck").hold()
-        >>> client.break_lock("stuck")
-        1
+        >>> client.break_lock("stuck", client.inspect("stuck").token)
+        Broken(ended=1, changed_hands=None)
         >>> hold.lost.wait(10)
         True
         """
-        return _gevent.run(self._native.break_lock, name)
+        return _gevent.run(self._native.break_lock, name, token)
 
     def ping(self) -> float:
         """Ask the store for its time, and give it in seconds since 1970."""

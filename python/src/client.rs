@@ -1,23 +1,29 @@
 //! The client of a store.
 
+use std::sync::Arc;
+
 use fencelock_support::Result;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::convert::{duration, options};
+use crate::convert::{duration, limit, options, text, token};
 use crate::hold::{self, Held, Hold};
-use crate::info::{Capabilities, LockInfo, shown};
+use crate::info::{Broken, Capabilities, LockInfo, shown};
 use crate::mailbox::Mailbox;
+use crate::named::Locks;
 use crate::operation::{Value, start};
 use crate::signals;
 
 /// A connection to a store; what users touch are `fencelock.Client` and `fencelock.aio.Client`.
 #[pyclass(frozen, weakref, module = "fencelock._native")]
-pub(crate) struct Client(pub(crate) fencelock_support::Client);
+pub(crate) struct Client(pub(crate) fencelock_support::Client, pub(crate) Arc<Locks>);
 
 /// Connect, waiting for the store's answer.
 #[pyfunction]
-pub(crate) fn connect(url: String, given: &Bound<'_, PyDict>) -> PyResult<Client> {
+pub(crate) fn connect(
+    #[pyo3(from_py_with = text)] url: String,
+    given: &Bound<'_, PyDict>,
+) -> PyResult<Client> {
     let options = options(given)?;
     let (theirs, copy) = (url.clone(), options.clone());
     let client = signals::call(
@@ -25,14 +31,14 @@ pub(crate) fn connect(url: String, given: &Bound<'_, PyDict>) -> PyResult<Client
         move || fencelock_support::Client::connect(&url, options),
         move |done| fencelock_support::Client::connect_async(theirs, copy, done),
     )?;
-    Ok(Client(client))
+    Ok(Client(client, Arc::default()))
 }
 
 /// Begin to connect.
 #[pyfunction]
 pub(crate) fn connect_start<'py>(
     mailbox: &Bound<'py, Mailbox>,
-    url: String,
+    #[pyo3(from_py_with = text)] url: String,
     given: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let options = options(given)?;
@@ -44,7 +50,11 @@ pub(crate) fn connect_start<'py>(
 
 #[pymethods]
 impl Client {
-    fn attach<'py>(&self, py: Python<'py>, ticket: String) -> PyResult<Bound<'py, Hold>> {
+    fn attach<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = text)] ticket: String,
+    ) -> PyResult<Bound<'py, Hold>> {
         let (client, theirs, copy) = (self.0.clone(), self.0.clone(), ticket.clone());
         let hold = signals::call(
             py,
@@ -60,14 +70,18 @@ impl Client {
     fn attach_start<'py>(
         &self,
         mailbox: &Bound<'py, Mailbox>,
-        ticket: String,
+        #[pyo3(from_py_with = text)] ticket: String,
     ) -> PyResult<Bound<'py, PyAny>> {
         start(mailbox, |done| {
             Ok(Some(self.0.attach_async(ticket, |ended| done.tell(ended.map(Value::Hold)))))
         })
     }
 
-    fn inspect(&self, py: Python<'_>, name: String) -> PyResult<Option<LockInfo>> {
+    fn inspect(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = text)] name: String,
+    ) -> PyResult<Option<LockInfo>> {
         let (client, theirs, copy) = (self.0.clone(), self.0.clone(), name.clone());
         let info = signals::call(
             py,
@@ -83,7 +97,7 @@ impl Client {
     fn inspect_start<'py>(
         &self,
         mailbox: &Bound<'py, Mailbox>,
-        name: String,
+        #[pyo3(from_py_with = text)] name: String,
     ) -> PyResult<Bound<'py, PyAny>> {
         start(mailbox, |done| {
             let done = |ended: Result<_>| {
@@ -93,7 +107,12 @@ impl Client {
         })
     }
 
-    fn list(&self, py: Python<'_>, prefix: String, limit: usize) -> PyResult<Vec<String>> {
+    fn list(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = text)] prefix: String,
+        #[pyo3(from_py_with = limit)] limit: usize,
+    ) -> PyResult<Vec<String>> {
         let (client, theirs, copy) = (self.0.clone(), self.0.clone(), prefix.clone());
         signals::call(
             py,
@@ -108,8 +127,8 @@ impl Client {
     fn list_start<'py>(
         &self,
         mailbox: &Bound<'py, Mailbox>,
-        prefix: String,
-        limit: usize,
+        #[pyo3(from_py_with = text)] prefix: String,
+        #[pyo3(from_py_with = limit)] limit: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
         start(mailbox, |done| {
             let done = |ended: Result<_>| done.tell(ended.map(Value::Names));
@@ -117,25 +136,33 @@ impl Client {
         })
     }
 
-    fn break_lock(&self, py: Python<'_>, name: String) -> PyResult<usize> {
+    fn break_lock(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = text)] name: String,
+        #[pyo3(from_py_with = token)] token: u64,
+    ) -> PyResult<Broken> {
         let (client, theirs, copy) = (self.0.clone(), self.0.clone(), name.clone());
-        signals::call(
+        let broken = signals::call(
             py,
-            move || client.break_lock(&name),
+            move || client.break_lock(&name, token),
             move |done| {
-                theirs.break_lock_async(copy, done);
+                theirs.break_lock_async(copy, token, done);
                 Ok(())
             },
-        )
+        )?;
+        Ok(broken.into())
     }
 
     fn break_start<'py>(
         &self,
         mailbox: &Bound<'py, Mailbox>,
-        name: String,
+        #[pyo3(from_py_with = text)] name: String,
+        #[pyo3(from_py_with = token)] token: u64,
     ) -> PyResult<Bound<'py, PyAny>> {
         start(mailbox, |done| {
-            Ok(Some(self.0.break_lock_async(name, |ended| done.tell(ended.map(Value::Count)))))
+            let done = |ended: Result<_>| done.tell(ended.map(Value::Broken));
+            Ok(Some(self.0.break_lock_async(name, token, done)))
         })
     }
 

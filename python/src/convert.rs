@@ -12,12 +12,36 @@ use crate::errors::{invalid, raised};
 /// The longest timeout in seconds, as `threading.TIMEOUT_MAX` has one.
 const TIMEOUT_MAX: f64 = 9_223_372_036.0;
 
+/// A text of a caller: a name, a prefix, a ticket.
+pub(crate) fn text(given: &Bound<'_, PyAny>) -> PyResult<String> {
+    let text = given.cast::<PyString>()?;
+    match text.to_cow() {
+        Ok(text) => Ok(text.into_owned()),
+        // Half of a pair, which no UTF-8 has.
+        Err(_) => Err(invalid(given.py(), format!("{} has a lone surrogate", text.repr()?))),
+    }
+}
+
+/// How many at the most.
+pub(crate) fn limit(given: &Bound<'_, PyAny>) -> PyResult<usize> {
+    match given.cast::<PyInt>()?.extract::<usize>() {
+        Ok(limit) if limit > 0 => Ok(limit),
+        _ => Err(invalid(given.py(), "the limit must be a whole number of 1 or more")),
+    }
+}
+
+/// The token of a hold that was seen.
+pub(crate) fn token(given: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let token = given.cast::<PyInt>()?.extract();
+    token.map_err(|_| invalid(given.py(), "a token is a whole number of 0 or more"))
+}
+
 /// A time: seconds or a `timedelta`.
 pub(crate) fn duration(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
     let py = value.py();
     if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() {
         return Duration::try_from_secs_f64(value.extract()?)
-            .map_err(|_| invalid(py, format!("{what} must be a time of 0 s or more")));
+            .map_err(|_| invalid(py, format!("{what} must be a finite time of 0 s or more")));
     }
     match value.getattr("total_seconds") {
         Ok(total) => duration(what, &total.call0()?),
@@ -68,13 +92,12 @@ pub(crate) fn options(given: &Bound<'_, PyDict>) -> PyResult<ConnectOptions> {
             })
         };
         let set = match name.as_str() {
-            "label" | "key_prefix" => OptionValue::Text(
-                value
-                    .cast::<PyString>()
-                    .map_err(|_| PyTypeError::new_err(format!("{name} must be a str")))?
-                    .to_cow()?
-                    .into_owned(),
-            ),
+            "label" | "key_prefix" if value.is_instance_of::<PyString>() => {
+                OptionValue::Text(text(&value)?)
+            }
+            "label" | "key_prefix" => {
+                return Err(PyTypeError::new_err(format!("{name} must be a str")));
+            }
             "local_run_grants" | "max_waiters" => OptionValue::Number(number()?),
             // An unknown name is refused below, whatever its value is.
             known if !ConnectOptions::NAMES.contains(&known) => OptionValue::Number(0),

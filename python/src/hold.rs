@@ -1,8 +1,11 @@
 //! A hold.
 
+use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use fencelock_support::{Abandoned, Result};
+use fencelock_support::{Abandoned, Error, ErrorKind, Result};
+use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
 
 use crate::convert::{duration, given};
@@ -16,11 +19,25 @@ pub(crate) struct Held {
     hold: fencelock_support::Hold,
     watch: OnceLock<Arc<Watch>>,
     raise_on_lost: bool,
+    /// Not in a user's hands yet: nobody is told when it is collected.
+    raw: bool,
+    /// Somebody asked for its release.
+    released: AtomicBool,
 }
 
 impl Held {
     pub(crate) fn new(hold: fencelock_support::Hold, raise_on_lost: bool) -> Arc<Held> {
-        Arc::new(Held { hold, watch: OnceLock::new(), raise_on_lost })
+        Held::made(hold, raise_on_lost, false)
+    }
+
+    fn made(hold: fencelock_support::Hold, raise_on_lost: bool, raw: bool) -> Arc<Held> {
+        let (watch, released) = (OnceLock::new(), AtomicBool::new(false));
+        Arc::new(Held { hold, watch, raise_on_lost, raw, released })
+    }
+
+    /// Whether its release has begun.
+    pub(crate) fn is_released(&self) -> bool {
+        self.released.load(Ordering::Relaxed)
     }
 
     pub(crate) fn hold(&self) -> &fencelock_support::Hold {
@@ -29,6 +46,7 @@ impl Held {
 
     /// Releases, waiting for the store if need be. The outer error is a signal handler's.
     pub(crate) fn release(&self, py: Python<'_>) -> PyResult<Result<()>> {
+        self.released.store(true, Ordering::Relaxed);
         let begun = self.hold.begin_release();
         if begun.is_ok() {
             self.over();
@@ -40,29 +58,65 @@ impl Held {
         }
     }
 
+    /// Nothing is to be told of it any more.
     fn over(&self) {
         if let Some(watch) = self.watch.get() {
             watch.release();
         }
     }
 
-    /// At the end of a `with`.
+    /// At the end of a `with`. That it was released within the body is no error.
     pub(crate) fn leave(&self, py: Python<'_>, body: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         match self.release(py)? {
             Ok(()) => Ok(()),
-            Err(error) => {
-                let failed = crate::errors::raised(py, &error).into_value(py);
-                let leave = py.import("fencelock._leave")?.getattr("leave")?;
-                leave.call1((failed, body, self.raise_on_lost))?;
-                Ok(())
-            }
+            Err(error) if error.kind() == ErrorKind::NotHeld => Ok(()),
+            Err(error) => failed(py, &error, body, self.raise_on_lost),
         }
     }
+
+    /// What is collected unreleased is released, as a file is closed: not in silence.
+    fn complain(&self) {
+        if self.raw || self.is_released() || !self.hold.is_valid() {
+            return;
+        }
+        let text = format!(
+            "a hold of the lock {:?} (token {}) was collected without a release, and is released \
+             now: keep it, or use `with`",
+            self.hold.name(),
+            self.hold.token()
+        );
+        let Ok(text) = CString::new(text) else { return };
+        // Not at the interpreter's end.
+        Python::try_attach(|py| {
+            let raised = PyErr::take(py);
+            let kind = py.get_type::<PyResourceWarning>();
+            if let Err(refused) = PyErr::warn(py, &kind, &text, 1) {
+                refused.write_unraisable(py, None);
+            }
+            if let Some(raised) = raised {
+                raised.restore(py);
+            }
+        });
+    }
+}
+
+/// Raises at the end of a `with` what must be known of a release that failed.
+pub(crate) fn failed(
+    py: Python<'_>,
+    error: &Error,
+    body: Option<&Bound<'_, PyAny>>,
+    raise_on_lost: bool,
+) -> PyResult<()> {
+    let failed = crate::errors::raised(py, error).into_value(py);
+    let leave = py.import("fencelock._leave")?.getattr("leave")?;
+    leave.call1((failed, body, raise_on_lost))?;
+    Ok(())
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         self.over();
+        self.complain();
     }
 }
 
@@ -73,7 +127,7 @@ pub(crate) struct BaseHold(pub(crate) Arc<Held>);
 
 impl BaseHold {
     pub(crate) fn new(hold: fencelock_support::Hold) -> BaseHold {
-        BaseHold(Held::new(hold, true))
+        BaseHold(Held::made(hold, true, true))
     }
 
     pub(crate) fn watch(&self) -> Arc<Watch> {
@@ -172,23 +226,18 @@ impl BaseHold {
 
     /// Release in the background, if it is not released yet; never fails.
     fn abandon(&self) {
+        self.0.released.store(true, Ordering::Relaxed);
         self.0.over();
         self.0.hold.release_async(|_| {});
     }
 
     #[doc(hidden)]
     fn release_start<'py>(&self, mailbox: &Bound<'py, Mailbox>) -> PyResult<Bound<'py, PyAny>> {
+        self.0.released.store(true, Ordering::Relaxed);
         self.0.over();
-        // The next one may wait in the same loop: it is told here, without waking the loop.
-        let inbox = &mailbox.get().inbox;
-        let hushed = inbox.hush();
-        let started = start(mailbox, |done| {
+        start(mailbox, |done| {
             Ok(Some(self.0.hold.release_async(|result| done.tell(result.map(|()| Value::Unit)))))
-        });
-        if !hushed {
-            mailbox.get().settle_all(mailbox.py())?;
-        }
-        started
+        })
     }
 
     #[doc(hidden)]
@@ -221,6 +270,12 @@ impl BaseHold {
     #[getter]
     fn raise_on_lost(&self) -> bool {
         self.0.raise_on_lost
+    }
+
+    #[doc(hidden)]
+    #[getter]
+    fn released(&self) -> bool {
+        self.0.is_released()
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -296,25 +351,6 @@ impl Hold {
     #[getter]
     fn lost<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         Ok(Bound::new(slf.py(), Lost::of(slf.as_super().get().watch()))?.into_any())
-    }
-
-    /// Call `callback(reason)` once when the hold is lost; at once, on this thread, when it is already.
-    ///
-    /// It runs on a thread of Fencelock's, one callback after the other. What it raises goes to
-    /// `threading.excepthook`. For the reasons see `Lost.reason`.
-    fn on_lost(slf: &Bound<'_, Self>, callback: &Bound<'_, PyAny>) -> PyResult<()> {
-        let callbacks = slf.py().import("fencelock._callbacks")?;
-        callbacks.call_method1("on_lost", (slf, callback))?;
-        Ok(())
-    }
-
-    /// Call `callback()` once when another client waits for the lock.
-    ///
-    /// A holder that can pause its work may then release, and acquire again.
-    fn on_wanted(slf: &Bound<'_, Self>, callback: &Bound<'_, PyAny>) -> PyResult<()> {
-        let callbacks = slf.py().import("fencelock._callbacks")?;
-        callbacks.call_method1("on_wanted", (slf, callback))?;
-        Ok(())
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {

@@ -57,6 +57,21 @@ pub(crate) struct LockInfo {
     waiters: Py<pyo3::types::PyTuple>,
 }
 
+/// What became of a break, from `Client.break_lock`; true when anything was ended.
+#[pyclass(frozen, get_all, module = "fencelock")]
+pub(crate) struct Broken {
+    /// How many holds were ended; 0 when what was named holds nothing.
+    ended: usize,
+    /// The later token under which somebody else holds the lock; nothing was ended then.
+    changed_hands: Option<u64>,
+}
+
+impl From<fencelock_support::Broken> for Broken {
+    fn from(broken: fencelock_support::Broken) -> Broken {
+        Broken { ended: broken.ended, changed_hands: broken.changed_hands }
+    }
+}
+
 /// A hold in a `LockInfo`. Times are seconds.
 #[pyclass(frozen, get_all, module = "fencelock")]
 pub(crate) struct HoldInfo {
@@ -104,6 +119,18 @@ impl Capabilities {
         ];
         let can = can.map(|(name, can)| format!("{name}={}", if can { "True" } else { "False" }));
         format!("Capabilities(store='{}', {})", self.store, can.join(", "))
+    }
+}
+
+#[pymethods]
+impl Broken {
+    fn __bool__(&self) -> bool {
+        self.ended > 0
+    }
+
+    fn __repr__(&self) -> String {
+        let token = self.changed_hands.map_or("None".to_owned(), |token| token.to_string());
+        format!("Broken(ended={}, changed_hands={token})", self.ended)
     }
 }
 

@@ -11,6 +11,7 @@ mod hold;
 mod info;
 mod lock;
 mod mailbox;
+mod named;
 mod operation;
 mod signals;
 mod watch;
@@ -24,7 +25,7 @@ mod _native {
     #[pymodule_export]
     use crate::hold::{BaseHold, Hold};
     #[pymodule_export]
-    use crate::info::{Capabilities, HoldInfo, LockInfo, WaiterInfo};
+    use crate::info::{Broken, Capabilities, HoldInfo, LockInfo, WaiterInfo};
     #[pymodule_export]
     use crate::lock::{BaseLock, Lock};
     #[pymodule_export]
@@ -32,7 +33,7 @@ mod _native {
     #[pymodule_export]
     use crate::operation::Operation;
     #[pymodule_export]
-    use crate::signals::{after_fork, in_main_interpreter};
+    use crate::signals::{in_main_interpreter, set_main_thread};
     #[pymodule_export]
     use crate::watch::Lost;
 

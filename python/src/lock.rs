@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use fencelock_support::{
-    Begun, Entries, EntryKey, Error, ErrorKind, Owner, OwnerId, Patience, Result,
+    Begun, Depth, Entries, EntryKey, Error, ErrorKind, Owner, OwnerId, Patience, Result,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::client::Client;
-use crate::convert::{given, maybe_duration, patience, refused};
+use crate::convert::{given, maybe_duration, patience, refused, text};
 use crate::errors::{invalid, raised};
 use crate::hold::{self, Held, Hold};
 use crate::mailbox::Mailbox;
+use crate::named::{self, Kept, Locks, Named};
 use crate::operation::{Value, start};
 use crate::signals;
 
@@ -27,6 +28,7 @@ pub(crate) struct BaseLock {
     /// Acquiring again changes nothing but a count.
     counts: bool,
     raise_on_lost: bool,
+    named: Named,
 }
 
 #[pymethods]
@@ -35,7 +37,7 @@ impl BaseLock {
     #[pyo3(signature = (client, name, *, lease=None, max_hold=None, owner=None, reentrant=true, raise_on_lost=true))]
     fn py_new(
         client: &Bound<'_, Client>,
-        name: &str,
+        #[pyo3(from_py_with = text)] name: String,
         lease: Option<&Bound<'_, PyAny>>,
         max_hold: Option<&Bound<'_, PyAny>>,
         owner: Option<&Bound<'_, PyString>>,
@@ -43,9 +45,9 @@ impl BaseLock {
         raise_on_lost: bool,
     ) -> PyResult<BaseLock> {
         let py = client.py();
-        let mut lock = given(py, client.get().0.lock(name))?;
+        let mut lock = given(py, client.get().0.lock(&name))?;
         let mut ambient = false;
-        match (owner, reentrant) {
+        let by = match (owner, reentrant) {
             (Some(_), false) => {
                 return Err(invalid(
                     py,
@@ -53,12 +55,19 @@ impl BaseLock {
                 ));
             }
             (Some(owner), true) => {
-                let owner = given(py, OwnerId::new(owner.to_cow()?.as_ref()))?;
-                lock = lock.owner(Owner::Explicit(owner));
+                let owner = text(owner)?;
+                lock = lock.owner(Owner::Explicit(given(py, OwnerId::new(&owner))?));
+                named::Owner::Explicit(owner)
             }
-            (None, false) => lock = lock.owner(Owner::Fresh),
-            (None, true) => ambient = true,
-        }
+            (None, false) => {
+                lock = lock.owner(Owner::Fresh);
+                named::Owner::Anybody
+            }
+            (None, true) => {
+                ambient = true;
+                named::Owner::Ambient
+            }
+        };
         let mut counts = ambient;
         if let Some(lease) = maybe_duration("lease", lease)? {
             lock = lock.lease(lease);
@@ -68,7 +77,8 @@ impl BaseLock {
             lock = lock.max_hold(ceiling);
             counts = false;
         }
-        Ok(BaseLock { lock, ambient, per_owner: reentrant, counts, raise_on_lost })
+        let named = Named { name, owner: by };
+        Ok(BaseLock { lock, ambient, per_owner: reentrant, counts, raise_on_lost, named })
     }
 
     /// The lock's name.
@@ -87,6 +97,12 @@ impl BaseLock {
     #[getter]
     fn raise_on_lost(&self) -> bool {
         self.raise_on_lost
+    }
+
+    /// Whether anybody holds it through this client.
+    #[doc(hidden)]
+    fn is_held(&self) -> bool {
+        self.lock.is_held()
     }
 
     #[doc(hidden)]
@@ -123,9 +139,9 @@ impl BaseLock {
 impl BaseLock {
     fn not_held_error(&self) -> Error {
         let why = if self.per_owner {
-            "this thread or task does not hold it through this object"
+            "this thread or task does not hold it by `acquire` or `with`"
         } else {
-            "it is not held through this object"
+            "it is not held by `acquire` or `with`"
         };
         let text = format!("cannot release the lock {:?}: {why}", self.lock.name());
         Error::new(ErrorKind::NotHeld, text)
@@ -134,8 +150,9 @@ impl BaseLock {
 
 /// A lock: a `threading.RLock` across machines, or a `threading.Lock` with `reentrant=False`.
 ///
-/// From `Client.lock`. One object may be used by many threads. A hold that is still in it when it
-/// is garbage-collected is released.
+/// From `Client.lock`. One object may be used by many threads, and all objects of one client that
+/// have the same name and kind of owner are the same lock: what one acquires another releases, and
+/// what was acquired stays held when its object is collected.
 ///
 /// >>> import fencelock
 /// >>> client = fencelock.connect("memory:")
@@ -145,18 +162,24 @@ impl BaseLock {
 /// True True
 #[pyclass(frozen, extends = BaseLock, subclass, weakref, module = "fencelock")]
 pub(crate) struct Lock {
-    entries: Entries<Kept>,
+    entries: Arc<Entries<Kept>>,
+    locks: Arc<Locks>,
+    named: Named,
+    client: fencelock_support::Client,
 }
 
-/// A hold in the lock's keeping.
-#[derive(Clone)]
-struct Kept(Arc<Held>);
-
-impl AsRef<fencelock_support::Hold> for Kept {
-    fn as_ref(&self) -> &fencelock_support::Hold {
-        self.0.hold()
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // In a forked child another thread, which is not there, may have the mutex.
+        if !self.client.is_closed() {
+            self.locks.leave(&self.named, &self.entries);
+        }
     }
 }
+
+/// What `threading.Condition` keeps of a lock while it waits: how often it was held, and whether by
+/// `acquire`.
+type Saved = Vec<(u64, bool)>;
 
 #[pymethods]
 impl Lock {
@@ -164,7 +187,7 @@ impl Lock {
     #[pyo3(signature = (client, name, *, lease=None, max_hold=None, owner=None, reentrant=true, raise_on_lost=true))]
     fn py_new(
         client: &Bound<'_, Client>,
-        name: &str,
+        #[pyo3(from_py_with = text)] name: String,
         lease: Option<&Bound<'_, PyAny>>,
         max_hold: Option<&Bound<'_, PyAny>>,
         owner: Option<&Bound<'_, PyString>>,
@@ -173,7 +196,14 @@ impl Lock {
     ) -> PyResult<PyClassInitializer<Lock>> {
         let base =
             BaseLock::py_new(client, name, lease, max_hold, owner, reentrant, raise_on_lost)?;
-        Ok(PyClassInitializer::from(base).add_subclass(Lock { entries: Entries::new() }))
+        let client = client.get();
+        let lock = Lock {
+            entries: client.1.get(&base.named),
+            locks: client.1.clone(),
+            named: base.named.clone(),
+            client: client.0.clone(),
+        };
+        Ok(PyClassInitializer::from(base).add_subclass(lock))
     }
 
     /// Acquire the lock; returns whether it was acquired.
@@ -190,7 +220,7 @@ impl Lock {
     #[pyo3(signature = (blocking=true, timeout=-1.0), text_signature = "($self, /, blocking=True, timeout=-1.0)")]
     fn acquire(slf: &Bound<'_, Self>, blocking: bool, timeout: f64) -> PyResult<bool> {
         let patience = patience(slf.py(), blocking, timeout)?;
-        let (key, entries) = (Lock::key(slf), &slf.get().entries);
+        let (key, entries) = (Lock::key(slf), slf.get().entries());
         let counts = slf.as_super().get().counts;
         if counts && entries.again(key).is_some() {
             return Ok(true);
@@ -208,7 +238,7 @@ impl Lock {
         }
     }
 
-    /// Release the latest hold that this thread has through this object.
+    /// Release the latest hold that this thread has of this lock, by `acquire` or `with`.
     ///
     /// Raises:
     ///     NotHeldError: There is none (a `RuntimeError`, as for `threading.RLock`).
@@ -259,19 +289,58 @@ impl Lock {
         )
     }
 
-    /// The latest hold that this thread has through this object; None without one.
+    /// The same as `locked`, under the name that it has for tasks.
+    fn locked_anywhere(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        Lock::locked(slf)
+    }
+
+    /// The latest hold that this thread has by `acquire` or `with`; None without one.
     #[getter]
     fn current<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        match slf.get().entries.hold(Lock::key(slf)) {
+        match slf.get().entries().hold(Lock::key(slf)) {
             Ok(kept) => Ok(Some(hold::for_threads(slf.py(), kept.0)?.into_any())),
             Err(_) => Ok(None),
         }
     }
 
-    /// How many holds this thread has through this object.
+    /// How many holds this thread has by `acquire` or `with`.
     #[getter]
     fn count(slf: &Bound<'_, Self>) -> u64 {
-        slf.get().entries.depth(Lock::key(slf))
+        slf.get().entries().depth(Lock::key(slf))
+    }
+
+    #[doc(hidden)]
+    fn _is_owned(slf: &Bound<'_, Self>) -> bool {
+        Lock::count(slf) > 0
+    }
+
+    /// For `threading.Condition`, which gives the lock up altogether while it waits.
+    #[doc(hidden)]
+    fn _release_save(slf: &Bound<'_, Self>) -> PyResult<Saved> {
+        let holds = slf.get().entries().take(Lock::key(slf));
+        if holds.is_empty() {
+            return Err(raised(slf.py(), &slf.as_super().get().not_held_error()));
+        }
+        let saved = holds.iter().map(|(_, depth)| (depth.count, depth.shared)).collect();
+        let mut failed = None;
+        for (kept, _) in holds.into_iter().rev() {
+            // One that fails does not keep the others.
+            if let Err(error) = kept.0.release(slf.py())? {
+                failed = Some(error);
+            }
+        }
+        given(slf.py(), failed.map_or(Ok(saved), Err))
+    }
+
+    #[doc(hidden)]
+    fn _acquire_restore(slf: &Bound<'_, Self>, saved: Saved) -> PyResult<()> {
+        let key = Lock::key(slf);
+        for (count, shared) in saved {
+            let held = given(slf.py(), Lock::wait(slf, Patience::Forever)?)?;
+            let restored = slf.get().entries.restore(key, Kept(held), Depth { count, shared });
+            given(slf.py(), restored)?;
+        }
+        Ok(())
     }
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -289,14 +358,16 @@ impl Lock {
         traceback: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let _ = (kind, traceback);
-        match Lock::leave(slf)? {
-            Some(last) => last.leave(slf.py(), error),
-            None => Ok(()),
+        let base = slf.as_super().get();
+        match Lock::less(slf) {
+            Ok(Some(last)) => last.leave(slf.py(), error),
+            Ok(None) => Ok(()),
+            Err(failed) => hold::failed(slf.py(), &failed, error, base.raise_on_lost),
         }
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let count = slf.get().entries.total();
+        let count = slf.get().entries().total();
         let state = if count > 0 { "locked" } else { "unlocked" };
         let kind = slf.get_type().fully_qualified_name()?;
         let name = slf.as_super().get().lock.name();
@@ -325,12 +396,22 @@ impl Lock {
 
     /// Leaves once; gives the hold that is to be released.
     fn leave(slf: &Bound<'_, Self>) -> PyResult<Option<Arc<Held>>> {
-        match slf.get().entries.less(Lock::key(slf)) {
+        given(slf.py(), Lock::less(slf))
+    }
+
+    fn less(slf: &Bound<'_, Self>) -> Result<Option<Arc<Held>>> {
+        match slf.get().entries().less(Lock::key(slf)) {
             Ok(last) => Ok(last.map(|kept| kept.0)),
             Err(error) if error.kind() == ErrorKind::NotHeld => {
-                Err(raised(slf.py(), &slf.as_super().get().not_held_error()))
+                Err(slf.as_super().get().not_held_error())
             }
-            Err(error) => Err(raised(slf.py(), &error)),
+            Err(error) => Err(error),
         }
+    }
+
+    /// What is held, without the holds that were released by themselves.
+    fn entries(&self) -> &Entries<Kept> {
+        self.entries.retain(|kept| !kept.0.is_released());
+        &self.entries
     }
 }

@@ -2,6 +2,10 @@
 //!
 //! The client's threads post without the interpreter's lock. The first post after the loop has
 //! looked wakes it, by a byte on a socket pair; those that follow cost it nothing more.
+//!
+//! The loop's own code, in Python (`fencelock._ends`), hands the ends to what waits: at the
+//! interpreter's end a daemon thread is ended wherever it runs Python code, and a frame of Rust
+//! below it would take the process along.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{Read, Write};
@@ -16,7 +20,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::errors::raised;
-use crate::operation::Value;
+use crate::operation::{Leave, Value};
 
 type Post = (u64, Result<Value>);
 
@@ -84,13 +88,9 @@ impl Inbox {
     }
 }
 
-/// How often a look goes on with what arrived meanwhile, before the loop has its turn.
-const TURNS: usize = 64;
-
 /// Collects the ends of operations for one loop.
 ///
-/// What waits for an operation is bound to it (`Operation.bind`) and is something with the methods
-/// `done`, `set_result` and `set_exception`, such as an `asyncio.Future`.
+/// What waits for an operation is bound to it (`Operation.bind`).
 #[pyclass(frozen, module = "fencelock._native", weakref)]
 pub(crate) struct Mailbox {
     pub(crate) inbox: Arc<Inbox>,
@@ -99,12 +99,21 @@ pub(crate) struct Mailbox {
 
 #[derive(Default)]
 struct Table {
-    bound: HashMap<u64, Py<PyAny>>,
+    bound: HashMap<u64, Bond>,
     /// What ended before something was bound to it.
     early: HashMap<u64, Result<Value>>,
     /// Those to which nothing will be bound, and whose end is among the posts.
     forgotten: HashSet<u64>,
 }
+
+/// What waits for an operation, and how the operation is left when the loop is gone.
+struct Bond {
+    waits: Py<PyAny>,
+    leave: Option<Leave>,
+}
+
+/// What waits, the result, and the error instead of it.
+type End = (Py<PyAny>, Option<Py<PyAny>>, Option<Py<PyAny>>);
 
 #[pymethods]
 impl Mailbox {
@@ -128,13 +137,56 @@ impl Mailbox {
         Ok(self.inbox.pipe.get().map_or(-1, |(read, _)| read.as_raw_fd()))
     }
 
-    /// Give every end that has arrived to what waits for it; returns how many there were.
-    fn drain(&self, py: Python<'_>) -> PyResult<usize> {
-        self.inbox.silence();
-        self.settle_all(py)
+    /// Take what has arrived: triples of what waits, the result, and the error if there is one.
+    ///
+    /// With `woken` it also takes the byte that has woken the loop.
+    fn take(&self, py: Python<'_>, woken: bool) -> Vec<End> {
+        if woken {
+            self.inbox.silence();
+        }
+        let mut ends = Vec::new();
+        // Who gets none looks no more: by then a post must wake the loop again.
+        while ends.is_empty() {
+            let posts = self.inbox.take();
+            if posts.is_empty() {
+                break;
+            }
+            // Dropped when the mutex is free: dropping a hold releases it.
+            let mut unwanted = Vec::new();
+            let mut table = self.table.lock();
+            for (id, result) in posts {
+                match table.bound.remove(&id) {
+                    Some(bond) => ends.push((bond.waits, result)),
+                    None if table.forgotten.remove(&id) => unwanted.push(result),
+                    None => {
+                        table.early.insert(id, result);
+                    }
+                }
+            }
+            drop(table);
+            drop(unwanted);
+        }
+        ends.into_iter()
+            .map(|(waits, result)| {
+                let made = match result {
+                    Ok(value) => value.into_py(py).map(Bound::unbind),
+                    Err(error) => Err(raised(py, &error)),
+                };
+                match made {
+                    Ok(value) => (waits, Some(value), None),
+                    Err(error) => (waits, None, Some(error.into_value(py).into_any())),
+                }
+            })
+            .collect()
     }
 
-    /// Wait until there is something to drain; False when the timeout (seconds) passed before.
+    /// From here on the loop is about to look: a post need not wake it. Gives whether it was so
+    /// before.
+    fn hush(&self) -> bool {
+        self.inbox.hush()
+    }
+
+    /// Wait until there is something to take; False when the timeout (seconds) passed before.
     #[pyo3(signature = (timeout))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let until = timeout
@@ -171,7 +223,8 @@ impl Mailbox {
         self.inbox.ring();
     }
 
-    /// Take no more: what arrives from now on is dropped, a hold thereby released.
+    /// Take no more: what waits is cancelled, and what arrives from now on is dropped, a hold
+    /// thereby released.
     fn close(&self) {
         let posts = {
             let mut state = self.inbox.state.lock();
@@ -180,13 +233,15 @@ impl Mailbox {
         };
         drop(posts);
         let table = std::mem::take(&mut *self.table.lock());
-        drop(table);
+        for bond in table.bound.values() {
+            bond.leave.iter().for_each(Leave::leave);
+        }
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         if let Some(table) = self.table.try_lock() {
-            for bound in table.bound.values() {
-                visit.call(bound)?;
+            for bond in table.bound.values() {
+                visit.call(&bond.waits)?;
             }
         }
         Ok(())
@@ -198,52 +253,20 @@ impl Mailbox {
 }
 
 impl Mailbox {
-    /// Gives every end that has arrived, and those that follow from them, to what waits.
-    pub(crate) fn settle_all(&self, py: Python<'_>) -> PyResult<usize> {
-        let mut count = 0;
-        let mut failed = None;
-        for _ in 0..TURNS {
-            let posts = self.inbox.take();
-            if posts.is_empty() {
-                return failed.map_or(Ok(count), Err);
-            }
-            count += posts.len();
-            for (id, result) in posts {
-                let bound = {
-                    let mut table = self.table.lock();
-                    match table.bound.remove(&id) {
-                        Some(bound) => bound,
-                        None => {
-                            if !table.forgotten.remove(&id) {
-                                table.early.insert(id, result);
-                            }
-                            continue;
-                        }
-                    }
-                };
-                // One that fails does not keep the others from their ends.
-                if let Err(error) = settle(py, bound.bind(py), result) {
-                    failed = Some(error);
-                }
-            }
-        }
-        self.inbox.ring();
-        failed.map_or(Ok(count), Err)
-    }
-
     /// Binds what waits to an operation, which may have ended already.
-    pub(crate) fn bind(&self, id: u64, waits: &Bound<'_, PyAny>) -> PyResult<()> {
+    pub(crate) fn bind(&self, id: u64, waits: Py<PyAny>, leave: Option<&Leave>) {
         let early = {
             let mut table = self.table.lock();
-            match table.early.remove(&id) {
-                Some(result) => result,
-                None => {
-                    table.bound.insert(id, waits.clone().unbind());
-                    return Ok(());
-                }
-            }
+            table.bound.insert(id, Bond { waits, leave: leave.cloned() });
+            table.early.remove(&id)
         };
-        settle(waits.py(), waits, early)
+        if let Some(result) = early {
+            self.inbox.post(id, result);
+        }
+        // Looked at last: whoever closes looks at the table after that.
+        if self.inbox.state.lock().closed {
+            self.close();
+        }
     }
 
     /// Nothing will be bound to this operation any more, which has posted its end.
@@ -262,16 +285,4 @@ impl Drop for Mailbox {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-fn settle(py: Python<'_>, waits: &Bound<'_, PyAny>, result: Result<Value>) -> PyResult<()> {
-    // Cancelled meanwhile: the result is dropped, a hold thereby released.
-    if waits.call_method0("done")?.is_truthy()? {
-        return Ok(());
-    }
-    match result {
-        Ok(value) => waits.call_method1("set_result", (value.into_py(py)?,))?,
-        Err(error) => waits.call_method1("set_exception", (raised(py, &error).into_value(py),))?,
-    };
-    Ok(())
 }

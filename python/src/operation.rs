@@ -7,6 +7,7 @@ use std::time::Duration;
 use fencelock_support::{Error, ErrorKind, LockInfo, Result};
 use parking_lot::Mutex;
 use pyo3::IntoPyObjectExt;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::convert::given;
@@ -18,7 +19,7 @@ use crate::{client, hold, info};
 pub(crate) enum Value {
     Unit,
     Bool(bool),
-    Count(usize),
+    Broken(fencelock_support::Broken),
     Names(Vec<String>),
     Time(Duration),
     Info(Option<Box<LockInfo>>),
@@ -33,12 +34,12 @@ impl Value {
         match self {
             Value::Unit => Ok(py.None().into_bound(py)),
             Value::Bool(value) => value.into_bound_py_any(py),
-            Value::Count(value) => value.into_bound_py_any(py),
+            Value::Broken(value) => info::Broken::from(value).into_bound_py_any(py),
             Value::Names(value) => value.into_bound_py_any(py),
             Value::Time(value) => value.as_secs_f64().into_bound_py_any(py),
             Value::Info(value) => info::shown(py, value.map(|info| *info))?.into_bound_py_any(py),
             Value::Hold(value) => hold::BaseHold::new(value).into_bound_py_any(py),
-            Value::Client(value) => client::Client(value).into_bound_py_any(py),
+            Value::Client(value) => client::Client(value, Arc::default()).into_bound_py_any(py),
             Value::Lost(reason) => reason.into_bound_py_any(py),
         }
     }
@@ -106,10 +107,20 @@ impl Slot {
 }
 
 /// How a call is left before its end.
+#[derive(Clone)]
 pub(crate) enum Leave {
     Cancel(fencelock_support::Operation),
     /// The watcher with this number is taken out.
     Unwatch(Arc<Watch>, u64),
+}
+
+impl Leave {
+    pub(crate) fn leave(&self) {
+        match self {
+            Leave::Cancel(call) => call.cancel(),
+            Leave::Unwatch(watch, id) => watch.forget(*id),
+        }
+    }
 }
 
 /// A call under way.
@@ -161,26 +172,26 @@ pub(crate) fn started<'py>(
 
 #[pymethods]
 impl Operation {
-    /// Name what waits for the end; it gets the result when the mailbox is drained, or at once.
-    fn bind(&self, py: Python<'_>, waits: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// Name what waits for the end: `Mailbox.take` gives it back with the result.
+    fn bind(&self, py: Python<'_>, waits: Py<PyAny>) {
         self.has_waiter.store(true, Ordering::Relaxed);
-        self.mailbox.bind(py).get().bind(self.slot.id, waits)
+        self.mailbox.bind(py).get().bind(self.slot.id, waits, self.leave.as_ref());
     }
 
     /// Cancel the call. It ends all the same: in `AcquireCancelledError`, in None if a loss was watched
     /// for, or as it had ended before.
     fn cancel(&self) {
-        match &self.leave {
-            Some(Leave::Cancel(call)) => call.cancel(),
-            Some(Leave::Unwatch(watch, id)) => watch.forget(*id),
-            None => {}
-        }
+        self.leave.iter().for_each(Leave::leave);
     }
 
     /// Whether the call has ended; its result may still lie in the mailbox.
     #[getter]
     fn ended(&self) -> bool {
         matches!(*self.slot.stage.lock(), Stage::Ended(_))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.mailbox)
     }
 }
 

@@ -2,36 +2,41 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fencelock_support::{Acquiring, Error, ErrorKind, Hold, Releasing, Result};
 use parking_lot::{Condvar, Mutex};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 
 use crate::convert::given;
 
 /// How often a wait on the main thread looks whether a signal has arrived.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
+/// The thread that gets Python's signals, as Python numbers threads.
+static MAIN: AtomicU64 = AtomicU64::new(0);
+
 thread_local! {
-    static MAIN: Cell<Option<bool>> = const { Cell::new(None) };
+    static MINE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Whether this is the thread that gets Python's signals.
+/// Whether this is the thread that gets Python's signals. Runs no code of Python's.
 pub(crate) fn on_main_thread(py: Python<'_>) -> bool {
-    if let Some(known) = MAIN.get() {
-        return known;
+    static IDENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if MINE.get() == 0 {
+        let ask =
+            || -> PyResult<u64> { IDENT.import(py, "_thread", "get_ident")?.call0()?.extract() };
+        MINE.set(ask().unwrap_or(u64::MAX));
     }
-    let ask = || -> PyResult<bool> {
-        let threading = py.import("threading")?;
-        // Not `current_thread`, which makes an object for a thread that Python has not begun.
-        let me: u64 = threading.call_method0("get_ident")?.extract()?;
-        let main: u64 = threading.call_method0("main_thread")?.getattr("ident")?.extract()?;
-        Ok(me == main)
-    };
-    let answer = ask().unwrap_or(false);
-    MAIN.set(Some(answer));
-    answer
+    MINE.get() == MAIN.load(Ordering::Relaxed)
+}
+
+/// Says which thread gets Python's signals; in a forked child it is another one.
+#[pyfunction]
+pub(crate) fn set_main_thread(ident: u64) {
+    MAIN.store(ident, Ordering::Relaxed);
 }
 
 /// Whether this is the interpreter that the process began with.
@@ -41,12 +46,6 @@ pub(crate) fn in_main_interpreter(_py: Python<'_>) -> bool {
     // SAFETY: the thread is attached to an interpreter, so there is a current one, and its id is
     // only read.
     unsafe { pyo3::ffi::PyInterpreterState_GetID(pyo3::ffi::PyInterpreterState_Get()) == 0 }
-}
-
-/// Called in a forked child: the thread that forked is the main one now.
-#[pyfunction]
-pub(crate) fn after_fork() {
-    MAIN.set(None);
 }
 
 /// Asks for signals; keeps what their handler raised.

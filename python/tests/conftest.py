@@ -101,6 +101,16 @@ def redis_url(request):
     return store_url("redis", request)
 
 
+@pytest.fixture(params=["asyncio", "readerless", "uvloop"])
+def loop(request):
+    """What runs a coroutine in each kind of loop in turn."""
+    from loops import RUNNERS
+
+    if request.param not in RUNNERS:
+        pytest.skip("uvloop is missing")
+    return RUNNERS[request.param]
+
+
 @pytest.fixture
 def name():
     """A lock's name that no other test has."""

@@ -1,4 +1,4 @@
-"""Locks of tasks, under asyncio, uvloop and trio."""
+"""Locks of tasks, under asyncio and uvloop."""
 
 import asyncio
 import gc
@@ -8,71 +8,10 @@ from datetime import timedelta
 
 import pytest
 from conftest import BOUND, able, assert_empty, until
+from loops import acquired, alive, wait_until, waiting
 
 import fencelock
 from fencelock import aio
-
-try:
-    import uvloop
-except ImportError:
-    uvloop = None
-
-
-def plain_runner(main):
-    return asyncio.run(main)
-
-
-def uvloop_runner(main):
-    loop = uvloop.new_event_loop()
-    try:
-        return loop.run_until_complete(main)
-    finally:
-        loop.close()
-
-
-class _NoReaders(asyncio.SelectorEventLoop):
-    """A loop that cannot watch descriptors, such as Windows' proactor."""
-
-    def add_reader(self, fd, callback, *args):
-        if fd == getattr(self._ssock, "fileno", lambda: -1)():
-            return super().add_reader(fd, callback, *args)
-        raise NotImplementedError
-
-
-def readerless_runner(main):
-    loop = _NoReaders()
-    try:
-        return loop.run_until_complete(main)
-    finally:
-        loop.close()
-
-
-RUNNERS = {"asyncio": plain_runner, "readerless": readerless_runner}
-if uvloop is not None:
-    RUNNERS["uvloop"] = uvloop_runner
-
-
-@pytest.fixture(params=RUNNERS)
-def loop(request):
-    """Each kind of loop in turn."""
-    return RUNNERS[request.param]
-
-
-async def wait_until(condition):
-    """Poll a coroutine function, within the bound of all tests."""
-    end = asyncio.get_running_loop().time() + BOUND
-    while not await condition():
-        assert asyncio.get_running_loop().time() < end
-        await asyncio.sleep(0.002)
-
-
-def waiting(client, count):
-    """Make a condition: so many wait in the client."""
-
-    async def condition():
-        return f"fencelock_waiting {count}\n" in client.metrics()
-
-    return condition
 
 
 def test_the_names_of_the_blocking_api(loop, url, name):
@@ -84,14 +23,14 @@ def test_the_names_of_the_blocking_api(loop, url, name):
                 assert hold.remaining <= 20
                 assert lock.count == 1
                 assert lock.current is hold
-                assert await lock.locked()
+                assert await lock.locked_anywhere()
                 assert await lock.acquire()
                 await lock.release()
                 assert hold.check() == hold.token
                 await hold.extend(60)
                 assert (await client.inspect(name)).token == hold.token
                 assert name in await client.list(name)
-            assert not await lock.locked()
+            assert not await lock.locked_anywhere()
             assert await client.ping() > 1e9
             assert not client.closed
             assert client.store in url or client.store == "zookeeper"
@@ -99,35 +38,11 @@ def test_the_names_of_the_blocking_api(loop, url, name):
             with pytest.raises(fencelock.NotHeldError):
                 lock.release()
             hold = await lock.hold(timeout=5)
-            assert await client.break_lock(name) == 1
+            assert (await client.break_lock(name, hold.token)).ended == 1
             assert await hold.lost.wait()
             with pytest.raises(fencelock.LostError):
                 await hold.release()
         assert client.closed
-
-    loop(main())
-
-
-def test_the_owner_is_the_task(loop, url, name):
-    async def main():
-        async with await aio.connect(url) as client:
-            lock = client.lock(name)
-
-            async def other():
-                assert lock.count == 0
-                assert not await lock.acquire(blocking=False)
-                assert not await lock.acquire(timeout=0.02)
-                with pytest.raises(fencelock.TimedOutError):
-                    await lock.hold(timeout=0.02)
-                with pytest.raises(fencelock.NotHeldError):
-                    lock.release()
-
-            async with lock, lock as again:
-                assert again.reentry
-                await asyncio.gather(other(), other())
-            async with client.lock(name, reentrant=False) as hold:
-                assert not hold.reentry
-                assert not await client.lock(name, reentrant=False).acquire(blocking=False)
 
     loop(main())
 
@@ -187,7 +102,7 @@ def test_no_wait_costs_a_thread(name):
         async with await aio.connect("memory:threadless") as client:
             before = threads()
             async with client.lock(name):
-                tasks = [asyncio.ensure_future(client.lock(name).acquire()) for _ in range(200)]
+                tasks = [asyncio.ensure_future(acquired(client.lock(name))) for _ in range(200)]
                 await wait_until(waiting(client, 200))
                 assert threads() <= before
                 for task in tasks:
@@ -202,7 +117,7 @@ def test_a_cancelled_wait_leaves_nothing(loop, url, name):
     async def main():
         async with await aio.connect(url) as client, await aio.connect(url) as other:
             hold = await other.lock(name).hold()
-            task = asyncio.ensure_future(client.lock(name).acquire())
+            task = asyncio.ensure_future(acquired(client.lock(name)))
             await wait_until(waiting(client, 1))
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -376,12 +291,6 @@ def test_another_cancel_beside_that_of_the_loss_goes_on(name):
     asyncio.run(main())
 
 
-def alive(kind):
-    """How many objects of a class there are."""
-    gc.collect()
-    return sum(type(each) is kind for each in gc.get_objects())
-
-
 def test_waits_for_the_loss_that_are_given_up_leave_nothing(loop, name):
     async def main():
         async with await aio.connect("memory:given-up") as client:
@@ -532,7 +441,7 @@ def test_a_loop_that_ends_with_waits_leaves_nothing(url, name):
         async def main():
             client = await aio.connect(url)
             for _ in range(10):
-                asyncio.ensure_future(client.lock(name).acquire())
+                asyncio.ensure_future(acquired(client.lock(name)))
             await wait_until(waiting(client, 10))
             return client
 
@@ -553,114 +462,3 @@ def test_outside_a_loop_it_says_so(name):
     with pytest.raises(RuntimeError, match="no running event loop"):
         client.ping().send(None)
     asyncio.run(client.close())
-
-
-def test_trio(url, name):
-    trio = pytest.importorskip("trio")
-
-    async def main():
-        async with await aio.connect(url) as client, await aio.connect(url) as other:
-            lock = client.lock(name)
-            total = 0
-
-            async def work():
-                nonlocal total
-                for _ in range(10):
-                    async with lock:
-                        total += 1
-
-            async with trio.open_nursery() as nursery:
-                for _ in range(10):
-                    nursery.start_soon(work)
-            assert total == 100
-            # Cancelled at random moments.
-            for _ in range(100):
-                with trio.move_on_after(random.random() * 0.002):
-                    async with lock:
-                        await trio.sleep(random.random() * 0.002)
-            hold = await other.lock(name).hold(timeout=BOUND)
-            with trio.move_on_after(0.02) as scope:
-                await lock.acquire()
-            assert scope.cancelled_caught
-            await hold.release()
-            assert await other.lock(name).acquire(timeout=BOUND)
-            await other.lock(name).current.release() if other.lock(name).current else None
-            with pytest.raises(fencelock.LostError):
-                async with client.lock(name + "/lost", lease=0.2, cancel_on_lost=True):
-                    await trio.sleep(3 * BOUND)
-            lost = client.lock(name + "/hold", lease=0.2, cancel_on_lost=True)
-            with pytest.raises(fencelock.LostError) as raised:
-                async with await lost.hold(timeout=BOUND):
-                    await trio.sleep(3 * BOUND)
-            assert isinstance(raised.value.__cause__, trio.Cancelled)
-            async with client.lock(name + "/told", lease=0.2, raise_on_lost=False) as hold:
-                told = []
-                hold.on_lost(told.append)
-                assert await hold.lost.wait()
-                assert told == ["ended"]
-
-    trio.run(main)
-    with fencelock.connect(url) as client:
-        assert_empty(client, name)
-
-
-def test_trio_waits_for_the_loss_that_are_given_up_leave_nothing(name):
-    trio = pytest.importorskip("trio")
-
-    async def main():
-        from fencelock.aio._trio import _Waiter
-
-        async with await aio.connect("memory:given-up") as client, client.lock(name) as hold:
-            before = alive(_Waiter)
-            for _ in range(100):
-                with trio.move_on_after(0) as scope:
-                    await hold.lost.wait()
-                assert scope.cancelled_caught
-            with trio.fail_after(BOUND):
-                while alive(_Waiter) > before + 10:
-                    await trio.sleep(0.002)
-
-    trio.run(main)
-
-
-def test_anyio_on_both_loops(name):
-    anyio = pytest.importorskip("anyio")
-
-    async def main():
-        async with await aio.connect("memory:anyio") as client:
-            lock = client.lock(name)
-            async with anyio.create_task_group() as group, lock:
-                group.start_soon(lock.acquire)
-                await anyio.sleep(0.01)
-                group.cancel_scope.cancel()
-            assert await lock.acquire(timeout=BOUND)
-            return client.store
-
-    assert anyio.run(main) == "memory"
-    pytest.importorskip("trio")
-    assert anyio.run(main, backend="trio") == "memory"
-
-
-def test_tasks_of_one_explicit_owner_keep_their_own_holds(url, name):
-    async def main():
-        async with await aio.connect(url) as client:
-            lock = client.lock(name, owner="trace", cancel_on_lost=True)
-            entered = asyncio.Event()
-            leave = asyncio.Event()
-
-            async def first():
-                async with lock as hold:
-                    entered.set()
-                    await leave.wait()
-                    assert lock.current is hold
-
-            task = asyncio.ensure_future(first())
-            await entered.wait()
-            async with lock as hold:
-                assert lock.current is hold
-                leave.set()
-                await task
-                assert hold.valid
-            assert not await lock.locked()
-
-    asyncio.run(main())

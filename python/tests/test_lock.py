@@ -1,9 +1,7 @@
 """Locks of threads, on every store."""
 
-import gc
 import sys
 import threading
-import weakref
 from datetime import timedelta
 
 import pytest
@@ -38,7 +36,10 @@ def test_the_thread_re_enters_and_others_wait(client, name):
         assert inner.reentry
         assert lock.count == 3
         assert lock.current.token == inner.token
+    # Another object of the same lock.
     assert client.lock(name).acquire(timeout=0)
+    assert lock.count == 3
+    client.lock(name).release()
     seen = []
     thread = threading.Thread(
         target=lambda: seen.extend([lock.acquire(blocking=False), lock.acquire(timeout=0.05)])
@@ -167,14 +168,6 @@ def test_max_hold_bounds_the_renewal(client, name):
         assert hold.lost.reason == "ended"
 
 
-def test_a_hold_released_within_its_with_is_no_error(client, name):
-    with client.lock(name) as hold:
-        hold.release()
-        with pytest.raises(fencelock.NotHeldError):
-            hold.release()
-    assert not client.lock(name).locked()
-
-
 def test_a_released_hold_is_never_lost(client, name):
     hold = client.lock(name).hold()
     waited = []
@@ -184,19 +177,6 @@ def test_a_released_hold_is_never_lost(client, name):
     thread.join()
     assert waited == [False]
     assert hold.lost.reason is None
-
-
-def test_what_is_collected_is_released(client, other, name):
-    lock = client.lock(name)
-    lock.acquire()
-    gone = weakref.ref(lock)
-    del lock
-    gc.collect()
-    assert gone() is None
-    assert other.lock(name).acquire(timeout=30)
-    hold = client.lock(name + "/hold").hold()
-    del hold
-    assert other.lock(name + "/hold").acquire(timeout=30)
 
 
 def test_an_explicit_owner_travels_by_ticket(client, other, name):
@@ -219,10 +199,15 @@ def test_an_explicit_owner_travels_by_ticket(client, other, name):
 
 def test_break_tells_the_holder_and_the_next(client, other, name):
     hold = client.lock(name).hold()
-    assert other.break_lock(name) == 1
+    seen = other.inspect(name).token
+    kept = other.break_lock(name, seen - 1)
+    assert (kept.ended, kept.changed_hands, bool(kept)) == (0, seen, False)
+    broken = other.break_lock(name, seen)
+    assert (broken.ended, broken.changed_hands, bool(broken)) == (1, None, True)
     assert hold.lost.wait(30)
     assert hold.lost.reason in ("broken", "gone")
-    assert other.lock(name).hold(timeout=30).previous_abandoned is not False
+    with other.lock(name).hold(timeout=30) as next_one:
+        assert next_one.previous_abandoned is not False
     with pytest.raises(fencelock.LostError):
         hold.release()
 
@@ -356,6 +341,28 @@ def test_arguments_are_checked(client, name):
         client.lock(name, lease=0.01).acquire()
     with pytest.raises(TypeError):
         client.lock(7)
+    lone = "half of a pair: \ud83d"
+    for call in [
+        lambda: client.lock(lone),
+        lambda: client.lock(name, owner=lone),
+        lambda: client.inspect(lone),
+        lambda: client.list(lone),
+        lambda: client.break_lock(lone, 1),
+        lambda: client.attach(lone),
+        lambda: fencelock.connect("memory:", label=lone),
+        lambda: fencelock.connect("memory:" + lone),
+    ]:
+        with pytest.raises(fencelock.InvalidArgumentError, match="lone surrogate"):
+            call()
+    for wrong in [0, -1, 1 << 80]:
+        with pytest.raises(fencelock.InvalidArgumentError, match="limit"):
+            client.list("", wrong)
+    with pytest.raises(fencelock.InvalidArgumentError, match="token"):
+        client.break_lock(name, -1)
+    for wrong in [-1, float("inf"), float("nan"), timedelta(seconds=-1)]:
+        with pytest.raises(fencelock.InvalidArgumentError, match="drain"):
+            client.close(drain=wrong)
+    assert not client.closed
 
 
 def test_options_are_checked():
@@ -372,7 +379,8 @@ def test_options_are_checked():
     with pytest.raises(TypeError):
         fencelock.connect(None)
     client = fencelock.connect("memory:", lease=timedelta(seconds=5), label="told")
-    assert client.lock("lease").hold().remaining <= 5
+    with client.lock("lease").hold() as hold:
+        assert hold.remaining <= 5
 
 
 def test_an_unreachable_store_is_a_connection_error():
@@ -428,7 +436,7 @@ def test_callbacks_go_on_after_one_that_exits(client, name, monkeypatch):
     def lose(lock, callback):
         hold = client.lock(lock).hold()
         hold.on_lost(callback)
-        client.break_lock(lock)
+        client.break_lock(lock, hold.token)
         return hold
 
     shown = []

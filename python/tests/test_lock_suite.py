@@ -22,9 +22,7 @@ LEFT_OUT = {
         "test_at_fork_reinit": "private; after a fork the whole client is another one",
     },
     "RLockTests": {
-        "test_release_save_unacquired": "private to threading.Condition",
         "test_recursion_count": "private; ours is Lock.count",
-        "test__is_owned": "private to threading.Condition; ours is Lock.count",
     },
     "asyncio": {
         "test_acquire_cancel": PRIVATE,
@@ -37,9 +35,8 @@ LEFT_OUT = {
 }
 
 
-def new_lock(reentrant):
+def new_lock(client, reentrant):
     """Give what makes a lock of a name that no other test has."""
-    client = fencelock.connect("memory:suite")
 
     def make(*arguments, **options):
         if arguments or options:
@@ -79,40 +76,26 @@ def run(ours, left_out, least):
 @pytest.mark.parametrize("kind", ["LockTests", "RLockTests"])
 def test_threading(kind):
     suite = getattr(lock_tests, kind)
-    ours = type(
-        kind,
-        (suite,),
-        {"locktype": staticmethod(new_lock(reentrant=kind == "RLockTests"))},
-    )
-    run(ours, LEFT_OUT[kind], 14)
-
-
-class Lock(aio.Lock):
-    """Ours with the one method that asyncio's has as a plain one."""
-
-    def locked(self):
-        return _blocking.lock(self.name).locked()
-
-
-_blocking = None
+    # Some cases leave what they hold to the end.
+    with fencelock.connect("memory:suite") as client:
+        make = new_lock(client, reentrant=kind == "RLockTests")
+        run(type(kind, (suite,), {"locktype": staticmethod(make)}), LEFT_OUT[kind], 14)
 
 
 @pytest.mark.skipif(locks is None, reason="this Python comes without its own tests")
 def test_asyncio(monkeypatch):
-    global _blocking
-    _blocking = fencelock.connect("memory:suite-aio")
-
     async def connect():
         return await aio.connect("memory:suite-aio")
 
     client = asyncio.run(connect())
 
     def make():
-        return Lock(client._native, f"lock-{next(_names)}", reentrant=False)
+        return client.lock(f"lock-{next(_names)}", reentrant=False)
 
     # The suite finds its lock there; its other primitives stay asyncio's.
     monkeypatch.setattr(locks.asyncio, "Lock", make)
     run(type("LockTests", (locks.LockTests,), {}), LEFT_OUT["asyncio"], 7)
+    asyncio.run(client.close())
 
 
 @pytest.mark.skipif(

@@ -3,4 +3,4 @@ about="simulator: its models of Redis and ZooKeeper compared with real servers"
 
 needs() { needs_nextest && needs_redis; }
 
-run() { nextest --cargo-profile release -p fencelock-sim -E "binary(/^differential/)"; }
+run() { nextest --cargo-profile sim -p fencelock-sim -E "binary(/^differential/)"; }

@@ -31,14 +31,30 @@ jni_is_clean() {
     [ -z "$found" ] || { warn "$found" && return 1; }
 }
 
+# Whoever uses the jar has no other pom of ours. The JDK's own tool opens it: unzip may be missing.
+pom_stands_alone() {
+    local jar folder pom file=META-INF/maven/io.fencelock/fencelock/pom.xml
+    jar=$(compgen -G "$root/$1/fencelock-[0-9]*[0-9].jar") ||
+        { warn "there is no jar to look at: Maven failed before" && return 1; }
+    folder=$(mktemp -d)
+    pom=$(cd "$folder" && jar xf "$jar" "$file" && cat "$file") || return 1
+    rm -rf "$folder"
+    case $pom in
+    *'<parent>'*) warn "the pom in the jar names a parent, which is nowhere" && return 1 ;;
+    *'<artifactId>jspecify</artifactId>'*) ;;
+    *) warn "the pom in the jar names no dependency" && return 1 ;;
+    esac
+}
+
 run() {
     local status=0 jdk module=bindings/java/fencelock
     local options="-Xcheck:jni -Djava.io.tmpdir=$TMPDIR"
     local stores=${JAVA_STORES:-memory,sqlite,redis,$FENCELOCK_TEST_ZK}
-    rm -rf "$module"/target/surefire-reports
+    rm -rf "$module"/target/surefire-reports "$module"/target/fencelock-*.jar
     step "native library of Java" scripts/java native
     maven package "-Dfencelock.test.jvm=$options" \
         "-Dfencelock.test.stores=$stores" || status=$?
+    step "the jar's pom stands alone" pom_stands_alone "$module/target" || status=$?
     step "public surface of Java" scripts/java api || status=$?
     step "-Xcheck:jni has nothing to say" jni_is_clean "$module/target/surefire-reports" || status=$?
     jdk=$(newer_jdk)

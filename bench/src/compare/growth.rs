@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 use crate::compare::measures::Dose;
-use crate::compare::roster::{Entrant, Part};
+use crate::compare::peers::{Entrant, Part};
 use crate::compare::team::Team;
 use crate::stats::Spread;
 

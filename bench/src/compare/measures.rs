@@ -4,13 +4,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::Result;
-use crate::compare::roster::{Entrant, Part};
+use crate::compare::peers::{Entrant, Part};
 use crate::compare::server::{Load, Nested, Server};
 use crate::compare::table::{Better, Row, Table};
 use crate::compare::team::{Team, Turn};
 use crate::peer::nanos;
 use crate::stats::Spread;
-use crate::waiters::weight;
+use crate::weight::weight;
 
 /// How long a turn lasts, and how many each entrant has.
 #[derive(Clone, Copy, Debug)]

@@ -4,8 +4,8 @@
 pub mod chart;
 pub mod growth;
 pub mod measures;
+pub mod peers;
 pub mod report;
-pub mod roster;
 pub mod server;
 pub mod table;
 pub mod team;

@@ -11,7 +11,7 @@ use crate::Result;
 use crate::compare::chart;
 use crate::compare::growth::{self, Curves};
 use crate::compare::measures::{self, Dose, RATES};
-use crate::compare::roster::Entrant;
+use crate::compare::peers::Entrant;
 use crate::compare::server::Server;
 use crate::compare::table::Table;
 use crate::machine::{Machine, load};

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::compare::roster::{Entrant, Part};
+use crate::compare::peers::{Entrant, Part};
 use crate::stats::Spread;
 
 /// Whether a greater figure is the better one.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fencelock_testkit::Driver;
 
 use crate::Result;
-use crate::compare::roster::Entrant;
+use crate::compare::peers::Entrant;
 
 /// The processes of one entrant.
 pub struct Team {

@@ -4,12 +4,12 @@ use std::io::BufRead;
 
 use crate::compare::chart;
 use crate::compare::growth::{Curves, Line};
-use crate::compare::roster::{Entrant, roster};
+use crate::compare::peers::{Entrant, peers};
 use crate::compare::server::{Counters, Nested};
 use crate::compare::table::{Better, Row, Table};
 
 fn entrants() -> Vec<Entrant> {
-    roster(&["go=driver-go".to_owned(), "Rust=program driver".to_owned()]).unwrap()
+    peers(&["go=driver-go".to_owned(), "Rust=program driver".to_owned()]).unwrap()
 }
 
 fn row(of: &str, rounds: &[f64]) -> Row {
@@ -79,8 +79,8 @@ fn pictures_have_a_mark_for_each_that_has_a_figure() {
 
 #[test]
 fn a_driver_of_an_unknown_language_is_refused() {
-    assert!(roster(&["cobol=x".to_owned()]).unwrap_err().to_string().contains("cobol"));
-    assert!(roster(&["x".to_owned()]).is_err());
+    assert!(peers(&["cobol=x".to_owned()]).unwrap_err().to_string().contains("cobol"));
+    assert!(peers(&["x".to_owned()]).is_err());
 }
 
 #[test]

@@ -8,18 +8,19 @@ use std::time::Duration;
 
 use fencelock_support::{EntryKey, Lock, Owner, OwnerId, Patience};
 
-use crate::boundary::{Failure, call, give, invalid, want};
+use crate::boundary::{call, give, want};
 use crate::callback::{fencelock_callback, start};
 use crate::cancel::Cancel;
 use crate::completion::{Outcome, fencelock_completion};
-use crate::connect::span;
+use crate::failure::{Failure, invalid};
 use crate::handle::Pin;
-use crate::hold::HoldObject;
+use crate::hold_object::HoldObject;
 use crate::kinds::{
     Kind, fencelock_cancel, fencelock_client, fencelock_error, fencelock_hold, fencelock_lock,
     fencelock_operation,
 };
 use crate::sized::{Growing, read};
+use crate::span::{limit, span};
 use crate::status::fencelock_status;
 use crate::text;
 
@@ -60,6 +61,10 @@ pub struct fencelock_acquire_options {
     pub owner_length: usize,
     /// What cancels the wait, or NULL; for calls that block.
     pub cancel: *mut fencelock_cancel,
+    /// With fencelock_lock_acquire_async(): for how long the calling thread may wait, and drive the
+    /// connection, before the call goes on without it; what ends in that time ends in `now`. 0: it does
+    /// not wait.
+    pub block_ns: i64,
 }
 
 // SAFETY: it begins with its size, and all zeros are a value of it.
@@ -72,6 +77,8 @@ pub(crate) struct Request {
     lease: Option<Duration>,
     max_hold: Option<Duration>,
     cancel: *mut fencelock_cancel,
+    /// For how long the calling thread may wait before an asynchronous call goes on without it.
+    block: Option<Duration>,
 }
 
 impl Request {
@@ -86,6 +93,7 @@ impl Request {
                 lease: None,
                 max_hold: None,
                 cancel: std::ptr::null_mut(),
+                block: None,
             });
         };
         if from.reserved != 0 {
@@ -116,6 +124,7 @@ impl Request {
             lease: span(from.lease_ns, "lease_ns")?,
             max_hold: span(from.max_hold_ns, "max_hold_ns")?,
             cancel: from.cancel,
+            block: span(from.block_ns, "block_ns")?,
         })
     }
 
@@ -161,22 +170,10 @@ impl Request {
     }
 }
 
-/// A bound; `None` for FENCELOCK_FOREVER.
-pub(crate) fn limit(nanos: i64, what: &str) -> Result<Option<Duration>, Failure> {
-    match u64::try_from(nanos) {
-        Ok(nanos) => Ok(Some(Duration::from_nanos(nanos))),
-        Err(_) if nanos == -1 => Ok(None),
-        Err(_) => {
-            Err(invalid(format!("{what} is {nanos}: -1 waits for ever, others count up from 0"))
-                .into())
-        }
-    }
-}
-
 /// Acquires a lock; `options` may be NULL. The calling thread waits, first come, first served.
 ///
 /// CONTENDED when it did not want to wait, TIMED_OUT when others held the lock all the while,
-/// CANCELLED, UNAVAILABLE when the store could not be asked within the bound, MISCONFIGURED,
+/// CANCELLED, UNAVAILABLE when the store could not be reached, MISCONFIGURED,
 /// INVALID_ARGUMENT, CLOSED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fencelock_lock_acquire(
@@ -196,7 +193,8 @@ pub unsafe extern "C" fn fencelock_lock_acquire(
     })
 }
 
-/// As fencelock_lock_acquire(), without blocking. The completion has the hold.
+/// As fencelock_lock_acquire(), without blocking for longer than block_ns says. The completion has the
+/// hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fencelock_lock_acquire_async(
     lock: *mut fencelock_lock,
@@ -214,7 +212,10 @@ pub unsafe extern "C" fn fencelock_lock_acquire_async(
         start(now, callback, user_data, operation, |done| {
             let lock = request.on(&lock.lock);
             let granted = move |hold: Result<_, _>| done(hold.map(Outcome::Hold));
-            Ok(Some(lock.acquire_async(request.patience, granted)))
+            Ok(Some(match request.block {
+                Some(block) => lock.acquire_after(request.patience, block, granted),
+                None => lock.acquire_async(request.patience, granted),
+            }))
         })?;
     })
 }

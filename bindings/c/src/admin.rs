@@ -6,13 +6,14 @@ use std::ptr::null_mut;
 use crate::boundary::{call, give, want};
 use crate::callback::{fencelock_callback, start};
 use crate::completion::Outcome;
-use crate::hold::nanos;
 use crate::inspection::Inspection;
 use crate::kinds::{
     Kind, fencelock_client, fencelock_error, fencelock_inspection, fencelock_names,
 };
+use crate::span::nanos;
 use crate::status::fencelock_status;
-use crate::text::{self, Text};
+use crate::string::Text;
+use crate::text;
 
 /// Asks the store for its time, and gives the nanoseconds since 1970 that it says.
 #[unsafe(no_mangle)]
@@ -46,31 +47,40 @@ pub unsafe extern "C" fn fencelock_client_ping_async(
     })
 }
 
-/// Ends every hold on a lock, whoever has it, and gives how many there were. The holders are told,
-/// but one that does not listen goes on believing in its hold until its validity ends: only fencing
-/// keeps its writes out.
+/// Ends the holds on a lock that were seen under `token`, whoever has them: the token of
+/// fencelock_client_inspect(), or of a hold. Gives how many there were. When the lock has changed hands
+/// since, nothing is ended, and `changed_hands` is the token under which somebody else holds it now;
+/// otherwise 0. So a break may be repeated. The holders are told, but one that does not listen goes on
+/// believing in its hold until its validity ends: only fencing keeps its writes out.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fencelock_client_break(
     client: *mut fencelock_client,
     name: *const c_char,
     name_length: usize,
+    token: u64,
     ended: *mut u64,
+    changed_hands: *mut u64,
     error: *mut *mut fencelock_error,
 ) -> fencelock_status {
     call!(error, {
         give(ended, "ended", 0)?;
+        give(changed_hands, "changed_hands", 0)?;
         let client = fencelock_client::get(client)?;
         let name = text::need(name, name_length, "name")?;
-        give(ended, "ended", client.break_lock(name)? as u64)?;
+        let broken = client.break_lock(name, token)?;
+        give(ended, "ended", broken.ended as u64)?;
+        give(changed_hands, "changed_hands", broken.changed_hands.unwrap_or(0))?;
     })
 }
 
-/// As fencelock_client_break(), without blocking. The completion's number is how many there were.
+/// As fencelock_client_break(), without blocking. The completion's number is how many there were; it has
+/// changed_hands as well.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fencelock_client_break_async(
     client: *mut fencelock_client,
     name: *const c_char,
     name_length: usize,
+    token: u64,
     callback: fencelock_callback,
     user_data: *mut c_void,
     error: *mut *mut fencelock_error,
@@ -79,9 +89,8 @@ pub unsafe extern "C" fn fencelock_client_break_async(
         let client = fencelock_client::get(client)?;
         let name = text::need(name, name_length, "name")?.to_owned();
         start(null_mut(), callback, user_data, null_mut(), |done| {
-            Ok(Some(client.break_lock_async(name, move |ended| {
-                done(ended.map(|ended| Outcome::Number(ended as u64)));
-            })))
+            let broken = move |broken: Result<_, _>| done(broken.map(Outcome::Broken));
+            Ok(Some(client.break_lock_async(name, token, broken)))
         })?;
     })
 }

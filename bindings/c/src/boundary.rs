@@ -3,52 +3,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use fencelock_support::{Error, ErrorKind};
-
-use crate::error::ErrorObject;
-use crate::kinds::{Kind, fencelock_error};
-use crate::status::{FENCELOCK_INTERNAL, FENCELOCK_OK, fencelock_status};
-
-/// Why a call failed.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    Error(Error),
-    Internal(String),
-}
-
-/// A bug, in words.
-pub(crate) struct Internal(pub(crate) &'static str);
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
-        Failure::Error(error)
-    }
-}
-
-impl From<Internal> for Failure {
-    fn from(bug: Internal) -> Failure {
-        Failure::Internal(bug.0.to_owned())
-    }
-}
-
-impl Failure {
-    pub(crate) fn status(&self) -> fencelock_status {
-        match self {
-            Failure::Error(error) => error.kind().code().into(),
-            Failure::Internal(_) => FENCELOCK_INTERNAL,
-        }
-    }
-
-    /// The handle of an error object; NULL when there is no room for it.
-    pub(crate) fn object(self) -> *mut fencelock_error {
-        fencelock_error::make(ErrorObject::new(self)).unwrap_or(std::ptr::null_mut())
-    }
-}
-
-/// An argument that cannot be.
-pub(crate) fn invalid(message: impl Into<std::sync::Arc<str>>) -> Error {
-    Error::new(ErrorKind::InvalidArgument, message)
-}
+use crate::error_object::object;
+use crate::failure::{Failure, null};
+use crate::kinds::fencelock_error;
+use crate::status::{FENCELOCK_OK, fencelock_status};
 
 /// Runs the body of an export. Clears `*error`, and sets it when the body fails.
 ///
@@ -69,7 +27,7 @@ pub(crate) unsafe fn run(
     };
     let status = failure.status();
     if !error.is_null()
-        && let Ok(object) = catch_unwind(AssertUnwindSafe(|| failure.object()))
+        && let Ok(object) = catch_unwind(AssertUnwindSafe(|| object(failure)))
     {
         // SAFETY: the caller's word.
         unsafe { error.write_unaligned(object) };
@@ -103,10 +61,6 @@ pub(crate) unsafe fn give<T>(place: *mut T, what: &str, value: T) -> Result<(), 
 pub(crate) unsafe fn want<T>(place: *mut *mut T, what: &str) -> Result<(), Failure> {
     // SAFETY: the caller's word.
     unsafe { give(place, what, std::ptr::null_mut()) }
-}
-
-pub(crate) fn null(what: &str) -> Failure {
-    invalid(format!("{what} is NULL: a place for the result is needed")).into()
 }
 
 /// The body of an export: `call!(error, { … })`, or without an error object `call!({ … })`.

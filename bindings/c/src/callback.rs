@@ -8,10 +8,12 @@ use std::sync::Arc;
 use fencelock_support::{Dispatcher, Error, Operation};
 use std::sync::Mutex;
 
-use crate::boundary::{Failure, call, invalid};
+use crate::boundary::call;
 use crate::completion::{Outcome, fencelock_completion};
+use crate::failure::{Failure, invalid};
 use crate::kinds::{Kind, fencelock_error, fencelock_operation};
 use crate::sized::{Growing, fill};
+use crate::span::limit;
 use crate::status::fencelock_status;
 
 /// Takes the end of an asynchronous call: exactly once, on the callback thread. What `completion`
@@ -152,7 +154,7 @@ pub unsafe extern "C" fn fencelock_callbacks_wait(
     error: *mut *mut fencelock_error,
 ) -> fencelock_status {
     call!(error, {
-        let limit = crate::acquire::limit(timeout_ns, "timeout_ns")?;
+        let limit = limit(timeout_ns, "timeout_ns")?;
         if std::thread::current().name() == Some("fencelock-callbacks") {
             return Err(invalid("a callback cannot wait for the callbacks behind it").into());
         }

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fencelock_support::CancelToken;
 
-use crate::boundary::{Failure, call, give, want};
-use crate::kinds::{Kind, fencelock_cancel, fencelock_error};
+use crate::boundary::{call, give, want};
+use crate::failure::Failure;
+use crate::kinds::{Kind, Number, fencelock_cancel, fencelock_error, kind};
 use crate::status::fencelock_status;
 
 mod signal;
@@ -25,7 +26,7 @@ impl Cancel {
 
     /// Before a wait that this is to end: a forked child has nobody yet who hears its handlers.
     pub(crate) fn attend(&self) -> Result<(), Failure> {
-        signal::prepare()?;
+        signal::prepare(heed_all)?;
         self.heed();
         Ok(())
     }
@@ -42,6 +43,12 @@ impl Cancel {
     }
 }
 
+kind!(fencelock_cancel: Number::Cancel, "cancel token", Cancel);
+
+fn heed_all() {
+    fencelock_cancel::table().each(Cancel::heed);
+}
+
 /// A token that is not triggered. It may be given to any number of calls. In a forked child it is one
 /// of the child's own from then on.
 #[unsafe(no_mangle)]
@@ -51,7 +58,7 @@ pub unsafe extern "C" fn fencelock_cancel_new(
 ) -> fencelock_status {
     call!(error, {
         want(cancel, "cancel")?;
-        signal::prepare()?;
+        signal::prepare(heed_all)?;
         let made = Cancel { token: CancelToken::new(), asked: AtomicBool::new(false) };
         give(cancel, "cancel", fencelock_cancel::make(made)?)?;
     })
@@ -80,7 +87,9 @@ pub unsafe extern "C" fn fencelock_cancel_signal(
     match fencelock_cancel::table().pin(cancel.addr() as u64) {
         Some(token) => {
             token.asked.store(true, Ordering::SeqCst);
-            signal::ring(&token);
+            if !signal::ring() {
+                token.token.cancel();
+            }
             crate::status::FENCELOCK_OK
         }
         None => crate::status::FENCELOCK_INVALID_ARGUMENT,

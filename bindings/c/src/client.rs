@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use fencelock_support::{Client, Error, ErrorKind};
 
-use crate::acquire::limit;
 use crate::boundary::{call, give, want};
 use crate::callback::{Reply, fencelock_callback, start};
 use crate::completion::Outcome;
 use crate::kinds::{Kind, fencelock_client, fencelock_error, fencelock_text};
 use crate::sized::{Growing, fill};
+use crate::span::limit;
 use crate::status::fencelock_status;
-use crate::text::{Text, fencelock_string};
+use crate::string::{Text, fencelock_string};
 
 /// What a store can and cannot do; see fencelock_client_capabilities().
 #[repr(C)]
@@ -139,6 +139,18 @@ pub unsafe extern "C" fn fencelock_client_is_closed(
 ) -> fencelock_status {
     call!({
         give(closed, "closed", fencelock_client::get(client)?.is_closed())?;
+    })
+}
+
+/// Whether nothing is held, waited for or being released in the client: for how long to let a process
+/// live that is to end. Turns nobody away, as fencelock_client_close() with a drain does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencelock_client_is_idle(
+    client: *const fencelock_client,
+    idle: *mut bool,
+) -> fencelock_status {
+    call!({
+        give(idle, "idle", fencelock_client::get(client)?.is_idle())?;
     })
 }
 

@@ -2,17 +2,18 @@
 
 #![allow(non_camel_case_types)]
 
-use fencelock_support::{Client, Error, Hold, LockInfo};
+use fencelock_support::{Broken, Client, Error, Hold, LockInfo};
 
-use crate::boundary::Failure;
-use crate::hold::HoldObject;
+use crate::error_object::object;
+use crate::failure::Failure;
+use crate::hold_object::HoldObject;
 use crate::inspection::Inspection;
 use crate::kinds::{
     Kind, fencelock_client, fencelock_error, fencelock_hold, fencelock_inspection, fencelock_names,
 };
 use crate::sized::Growing;
 use crate::status::{FENCELOCK_OK, fencelock_status};
-use crate::text::Text;
+use crate::string::Text;
 
 /// How an asynchronous call ended. What it carries is the receiver's to free.
 #[repr(C)]
@@ -37,6 +38,8 @@ pub struct fencelock_completion {
     /// The token that was entered with, how many holds were broken, the store's time in nanoseconds
     /// since 1970, or whether the lock is held.
     pub number: u64,
+    /// Of fencelock_client_break_async(): the token under which somebody else holds the lock now, or 0.
+    pub changed_hands: u64,
 }
 
 // SAFETY: it begins with its size, and all zeros are a value of it.
@@ -50,6 +53,7 @@ pub(crate) enum Outcome {
     Names(Vec<String>),
     Inspection(Option<Box<LockInfo>>),
     Number(u64),
+    Broken(Broken),
 }
 
 impl fencelock_completion {
@@ -77,12 +81,16 @@ impl fencelock_completion {
                     completion.inspection = fencelock_inspection::make(Inspection::new(&info))?;
                 }
                 Outcome::Number(number) => completion.number = number,
+                Outcome::Broken(broken) => {
+                    completion.number = broken.ended as u64;
+                    completion.changed_hands = broken.changed_hands.unwrap_or(0);
+                }
             }
             Ok(())
         });
         if let Err(failure) = carried {
             completion.status = failure.status();
-            completion.error = failure.object();
+            completion.error = object(failure);
         }
         completion
     }

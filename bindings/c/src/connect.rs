@@ -3,15 +3,16 @@
 #![allow(non_camel_case_types)]
 
 use std::ffi::{c_char, c_void};
-use std::time::Duration;
 
 use fencelock_support::{Client, ConnectOptions, Dispatcher};
 
-use crate::boundary::{Failure, call, give, invalid, want};
+use crate::boundary::{call, give, want};
 use crate::callback::{Reply, fencelock_callback};
 use crate::completion::Outcome;
+use crate::failure::{Failure, invalid};
 use crate::kinds::{Kind, fencelock_client, fencelock_error};
 use crate::sized::{Growing, read};
+use crate::span::span;
 use crate::status::fencelock_status;
 use crate::text;
 
@@ -83,15 +84,6 @@ unsafe fn options(from: *const fencelock_connect_options) -> Result<ConnectOptio
             waiters => Some(count(waiters, "max_waiters")?),
         },
     })
-}
-
-/// A time that was given; 0 for none.
-pub(crate) fn span(nanos: i64, what: &str) -> Result<Option<Duration>, Failure> {
-    match u64::try_from(nanos) {
-        Ok(0) => Ok(None),
-        Ok(nanos) => Ok(Some(Duration::from_nanos(nanos))),
-        Err(_) => Err(invalid(format!("{what} is negative: {nanos}")).into()),
-    }
 }
 
 fn count<N: TryFrom<i64>>(count: i64, what: &str) -> Result<N, Failure> {

@@ -6,7 +6,7 @@ use crate::acquire::{Request, fencelock_acquire_options};
 use crate::boundary::{call, give, want};
 use crate::callback::{fencelock_callback, start};
 use crate::completion::{Outcome, fencelock_completion};
-use crate::hold::HoldObject;
+use crate::hold_object::HoldObject;
 use crate::kinds::{Kind, fencelock_error, fencelock_hold, fencelock_lock, fencelock_operation};
 use crate::status::fencelock_status;
 

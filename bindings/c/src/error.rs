@@ -4,28 +4,11 @@ use std::ffi::c_char;
 
 use fencelock_support::errors;
 
-use crate::boundary::{Failure, call};
+use crate::boundary::call;
 use crate::kinds::{Kind, fencelock_error};
 use crate::sized::{Growing, fill};
 use crate::status::{FENCELOCK_INTERNAL, FENCELOCK_OK, fencelock_status};
-use crate::text::{Text, fencelock_string};
-
-/// What a handle of an error names.
-pub struct ErrorObject {
-    status: fencelock_status,
-    message: Text,
-}
-
-impl ErrorObject {
-    pub(crate) fn new(failure: Failure) -> ErrorObject {
-        let status = failure.status();
-        let message = match &failure {
-            Failure::Error(error) => Text::new(error.message()),
-            Failure::Internal(message) => Text::new(message),
-        };
-        ErrorObject { status, message }
-    }
-}
+use crate::string::fencelock_string;
 
 /// What an error says; see fencelock_error_get().
 #[repr(C)]

@@ -42,15 +42,23 @@ struct Slot<T> {
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-impl<T> Default for Slot<T> {
-    fn default() -> Slot<T> {
+impl<T> Slot<T> {
+    /// One that was never used.
+    fn new(generation: u64) -> Slot<T> {
         Slot {
-            // The first generation is 1, so that no small number is a handle.
-            state: AtomicU64::new(1 << 32),
+            state: AtomicU64::new(generation << 32),
             next: AtomicU32::new(0),
             value: UnsafeCell::new(MaybeUninit::uninit()),
         }
     }
+}
+
+/// 1, so that no small number is a handle. In a debug build the environment may say another one: a
+/// program would take weeks to come to those that, as a signed number, are below zero.
+fn first_generation() -> u64 {
+    let said = cfg!(debug_assertions).then(|| std::env::var("FENCELOCK_TEST_GENERATION").ok());
+    let said = said.flatten().and_then(|text| text.parse::<u32>().ok());
+    said.map_or(1, |generation| u64::from(generation.max(1)))
 }
 
 // SAFETY: a value is moved in by one thread, shared by those that pinned it, and dropped by
@@ -163,7 +171,8 @@ impl<T> Table<T> {
         let block = (index + FIRST).ilog2() - FIRST.ilog2();
         let home = self.blocks.get(block as usize)?;
         if home.load(Ordering::Acquire).is_null() {
-            let made: Box<[Slot<T>]> = (0..FIRST << block).map(|_| Slot::default()).collect();
+            let first = first_generation();
+            let made: Box<[Slot<T>]> = (0..FIRST << block).map(|_| Slot::new(first)).collect();
             let made = Box::into_raw(made);
             let first = made.cast::<Slot<T>>();
             let none = ptr::null_mut();

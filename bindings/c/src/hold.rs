@@ -3,31 +3,19 @@
 #![allow(non_camel_case_types)]
 
 use std::ffi::c_void;
-use std::sync::OnceLock;
 
-use fencelock_support::{Dispatcher, ErrorKind, Hold};
+use fencelock_support::{Dispatcher, ErrorKind};
 
-use crate::boundary::{Failure, call, give, invalid, want};
+use crate::boundary::{call, give, want};
 use crate::callback::{UserData, fencelock_callback, fencelock_destroy, start};
 use crate::completion::{Outcome, fencelock_completion};
-use crate::connect::span;
+use crate::failure::{Failure, invalid};
 use crate::handle::Pin;
+use crate::hold_object::HoldObject;
 use crate::kinds::{Kind, fencelock_error, fencelock_hold, fencelock_text};
+use crate::span::{nanos, span};
 use crate::status::{abandoned, fencelock_abandoned, fencelock_loss, fencelock_status, loss};
-use crate::text::{Text, fencelock_string};
-
-/// What a handle of a hold names.
-pub struct HoldObject {
-    hold: Hold,
-    /// Made when it is asked for.
-    name: OnceLock<Text>,
-}
-
-impl HoldObject {
-    pub(crate) fn new(hold: Hold) -> HoldObject {
-        HoldObject { hold, name: OnceLock::new() }
-    }
-}
+use crate::string::{Text, fencelock_string};
 
 /// The name of the hold's lock. Valid until the hold is freed.
 #[unsafe(no_mangle)]
@@ -89,11 +77,6 @@ pub unsafe extern "C" fn fencelock_hold_remaining(
         let remaining = fencelock_hold::get(hold)?.hold.remaining();
         give(remaining_ns, "remaining_ns", nanos(remaining))?;
     })
-}
-
-/// A span in nanoseconds, at most what fits.
-pub(crate) fn nanos(span: std::time::Duration) -> i64 {
-    i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// Whether the owner had the lock already, in this client, when this hold was granted.

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use fencelock_support::{HoldInfo, LockInfo, WaiterInfo};
 
-use crate::boundary::{Failure, call, invalid};
-use crate::hold::nanos;
-use crate::kinds::{Kind, fencelock_inspection};
+use crate::boundary::call;
+use crate::failure::{Failure, invalid};
+use crate::kinds::{Kind, Number, fencelock_inspection, kind};
 use crate::sized::{Growing, fill};
+use crate::span::nanos;
 use crate::status::{abandoned, fencelock_abandoned, fencelock_status};
-use crate::text::{Text, fencelock_string};
+use crate::string::{Text, fencelock_string};
 
 /// A lock at one moment. What it refers to is valid until the inspection is freed.
 #[repr(C)]
@@ -93,6 +94,8 @@ pub struct Inspection {
     holds: Vec<Held>,
     waiters: Vec<Waiting>,
 }
+
+kind!(fencelock_inspection: Number::Inspection, "inspection", Inspection);
 
 struct Held {
     id: Text,

@@ -1,17 +1,11 @@
-//! What kinds of handles there are, and their tables.
+//! What kinds of handles there are. What a handle names says so itself, with `kind!`.
 
 #![allow(non_camel_case_types)]
 
 use fencelock_support::{Client, Error, Operation};
 
-use crate::boundary::{Failure, Internal, invalid};
-use crate::cancel::Cancel;
-use crate::error::ErrorObject;
+use crate::failure::{Failure, Internal, invalid};
 use crate::handle::{Pin, Table};
-use crate::hold::HoldObject;
-use crate::inspection::Inspection;
-use crate::lock::LockObject;
-use crate::text::Text;
 
 /// What a handle names: its table, and what to call it in a message.
 pub(crate) trait Kind: Sized {
@@ -96,34 +90,34 @@ pub struct fencelock_inspection {
     _opaque: [u8; 0],
 }
 
-macro_rules! kinds {
-    ($($name:ident = $number:literal, $word:literal, $object:ty;)*) => {
-        $(
-            impl Kind for $name {
-                type Object = $object;
-                const NAME: &'static str = $word;
-                fn table() -> &'static Table<$object> {
-                    static TABLE: Table<$object> = Table::new($number);
-                    &TABLE
-                }
+/// Says what a handle names, and makes its table.
+macro_rules! kind {
+    ($name:ident: $number:expr, $word:literal, $object:ty) => {
+        impl crate::kinds::Kind for $name {
+            type Object = $object;
+            const NAME: &'static str = $word;
+            fn table() -> &'static crate::handle::Table<$object> {
+                static TABLE: crate::handle::Table<$object> =
+                    crate::handle::Table::new($number as u64);
+                &TABLE
             }
-        )*
-
-        /// How many handles are not freed, of all kinds.
-        pub(crate) fn live() -> u64 {
-            [$($name::table().live()),*].iter().sum()
         }
     };
 }
+pub(crate) use kind;
 
-kinds! {
-    fencelock_client = 1, "client", Client;
-    fencelock_lock = 2, "lock", LockObject;
-    fencelock_hold = 3, "hold", HoldObject;
-    fencelock_cancel = 4, "cancel token", Cancel;
-    fencelock_operation = 5, "operation", Operation;
-    fencelock_error = 6, "error", ErrorObject;
-    fencelock_text = 7, "text", Text;
-    fencelock_names = 8, "list of names", Vec<Text>;
-    fencelock_inspection = 9, "inspection", Inspection;
+/// The number that stands in a handle of each kind.
+pub(crate) enum Number {
+    Client = 1,
+    Lock,
+    Hold,
+    Cancel,
+    Operation,
+    Error,
+    Text,
+    Names,
+    Inspection,
 }
+
+kind!(fencelock_client: Number::Client, "client", Client);
+kind!(fencelock_operation: Number::Operation, "operation", Operation);

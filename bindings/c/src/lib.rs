@@ -13,14 +13,20 @@ compile_error!("a handle has 64 bits, and travels as a pointer");
 
 // In the order in which the header has them; blank lines keep it.
 mod boundary;
+mod error_object;
+mod failure;
 mod handle;
+mod hold_object;
 mod kinds;
 mod sized;
+mod span;
 mod status;
 
 mod version;
 
 mod error;
+
+mod string;
 
 mod text;
 
@@ -64,5 +70,6 @@ pub use lock::*;
 pub use names::*;
 pub use operation::*;
 pub use status::*;
+pub use string::*;
 pub use text::*;
 pub use version::*;

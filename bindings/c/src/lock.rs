@@ -8,9 +8,10 @@ use fencelock_support::{Entries, Lock};
 use crate::boundary::{call, give, want};
 use crate::callback::{fencelock_callback, start};
 use crate::completion::Outcome;
-use crate::kinds::{Kind, fencelock_client, fencelock_error, fencelock_lock};
+use crate::kinds::{Kind, Number, fencelock_client, fencelock_error, fencelock_lock, kind};
 use crate::status::fencelock_status;
-use crate::text::{self, Text, fencelock_string};
+use crate::string::{Text, fencelock_string};
+use crate::text;
 
 /// What a handle of a lock names.
 pub struct LockObject {
@@ -18,6 +19,8 @@ pub struct LockObject {
     pub(crate) entries: Arc<Entries>,
     name: Text,
 }
+
+kind!(fencelock_lock: Number::Lock, "lock", LockObject);
 
 /// The lock `name` of a client's store. Asks the store nothing.
 ///

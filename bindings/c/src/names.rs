@@ -1,9 +1,10 @@
 //! Names of locks.
 
-use crate::boundary::{call, give, invalid};
+use crate::boundary::{call, give};
+use crate::failure::invalid;
 use crate::kinds::{Kind, fencelock_names};
 use crate::status::fencelock_status;
-use crate::text::fencelock_string;
+use crate::string::fencelock_string;
 
 /// How many names there are.
 #[unsafe(no_mangle)]

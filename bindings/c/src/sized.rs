@@ -2,7 +2,7 @@
 
 use std::mem::{MaybeUninit, size_of};
 
-use crate::boundary::{Failure, invalid};
+use crate::failure::{Failure, invalid};
 
 /// No structure will ever be larger: a size beyond it was never set.
 const LIMIT: usize = 4096;
@@ -55,7 +55,7 @@ pub(crate) unsafe fn read<T: Growing>(from: *const T) -> Result<Option<T>, Failu
 /// As [`read`], and the bytes may be written.
 pub(crate) unsafe fn fill<T: Growing>(place: *mut T, value: T) -> Result<(), Failure> {
     if place.is_null() {
-        return Err(crate::boundary::null("the structure"));
+        return Err(crate::failure::null("the structure"));
     }
     // SAFETY: the caller's word.
     let size = unsafe { size_at(place)? };

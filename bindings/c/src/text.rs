@@ -2,51 +2,17 @@
 
 use std::ffi::{CStr, c_char};
 
-use crate::boundary::{Failure, call, give, invalid};
+use crate::boundary::{call, give};
+use crate::failure::{Failure, invalid};
 use crate::kinds::{Kind, fencelock_text};
 use crate::status::fencelock_status;
+use crate::string::fencelock_string;
 
 /// Says that a text ends with NUL.
 const NTS: usize = usize::MAX;
 
 /// No text that is passed in may be longer, in bytes: a length beyond it was never meant.
 const LIMIT: usize = 1 << 20;
-
-/// A text that belongs to the library: `length` bytes of UTF-8, and a NUL behind them that is not
-/// counted. `data` is NULL where there is none.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct fencelock_string {
-    /// The bytes.
-    pub data: *const c_char,
-    /// How many.
-    pub length: usize,
-}
-
-impl fencelock_string {
-    pub(crate) const NONE: fencelock_string =
-        fencelock_string { data: std::ptr::null(), length: 0 };
-
-    pub(crate) fn of(text: &'static CStr) -> fencelock_string {
-        fencelock_string { data: text.as_ptr(), length: text.count_bytes() }
-    }
-}
-
-/// Bytes of UTF-8 with a NUL behind them.
-pub struct Text(Box<[u8]>);
-
-impl Text {
-    pub(crate) fn new(text: &str) -> Text {
-        let mut bytes = Vec::with_capacity(text.len() + 1);
-        bytes.extend_from_slice(text.as_bytes());
-        bytes.push(0);
-        Text(bytes.into_boxed_slice())
-    }
-
-    pub(crate) fn borrow(&self) -> fencelock_string {
-        fencelock_string { data: self.0.as_ptr().cast(), length: self.0.len() - 1 }
-    }
-}
 
 /// Reads a text; `None` for NULL.
 ///

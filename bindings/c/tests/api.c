@@ -149,9 +149,11 @@ static void a_broken_lock_is_told_to_its_holder(void) {
     fencelock_hold *hold = acquire(pair.lock, fresh(FENCELOCK_TRY));
     OK(fencelock_hold_on_lost, hold, lost, &news, destroyed);
     fencelock_client *admin = client_of_store();
-    uint64_t ended = 0;
-    OK(fencelock_client_break, admin, name.data, name.length, &ended);
-    CHECK(ended == 1);
+    uint64_t ended = 0, seen = token_of(hold), later = 0;
+    OK(fencelock_client_break, admin, name.data, name.length, seen - 2000, &ended, &later);
+    CHECK(ended == 0 && later != 0 && later <= seen);
+    OK(fencelock_client_break, admin, name.data, name.length, seen, &ended, &later);
+    CHECK(ended == 1 && later == 0);
     UNTIL(atomic_load(&news.lost) == 1);
     int reason = atomic_load(&news.reason);
     CHECK(reason == FENCELOCK_LOSS_BROKEN || reason == FENCELOCK_LOSS_GONE);
@@ -166,8 +168,8 @@ static void a_broken_lock_is_told_to_its_holder(void) {
     OK(fencelock_hold_on_lost, hold, lost, &news, destroyed);
     UNTIL(atomic_load(&news.lost) == 2 && atomic_load(&news.destroyed) == 2);
     FAILS(FENCELOCK_LOST, fencelock_hold_release, hold);
-    OK(fencelock_client_break, admin, name.data, name.length, &ended);
-    CHECK(ended == 0);
+    OK(fencelock_client_break, admin, name.data, name.length, seen, &ended, &later);
+    CHECK(ended == 0 && later == 0);
     OK(fencelock_client_close, admin, 0);
     IS(FENCELOCK_OK, fencelock_client_free(admin));
     close_pair(pair);
@@ -380,6 +382,9 @@ static void clients_are_counted_and_described(void) {
     bool closed = true;
     IS(FENCELOCK_OK, fencelock_client_is_closed(client, &closed));
     CHECK(!closed);
+    bool idle = false;
+    IS(FENCELOCK_OK, fencelock_client_is_idle(client, &idle));
+    CHECK(idle);
     OK(fencelock_client_close, client, 0);
     IS(FENCELOCK_OK, fencelock_client_is_closed(client, &closed));
     CHECK(closed);

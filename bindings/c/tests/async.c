@@ -50,6 +50,31 @@ static void a_wait_ends_with_the_release(void) {
     close_pair(pair);
 }
 
+static void the_calling_thread_may_wait_for_a_while(void) {
+    struct pair pair = open_pair("for a while");
+    struct mail mail = {0};
+    fencelock_acquire_options options = fresh(BOUND);
+    options.block_ns = BOUND;
+    fencelock_completion now = FENCELOCK_COMPLETION_INIT;
+    fencelock_operation *operation = (fencelock_operation *)1;
+    OK(fencelock_lock_acquire_async, pair.lock, &options, &now, post, &mail, &operation);
+    CHECK(now.ended && now.status == FENCELOCK_OK && operation == NULL);
+    fencelock_hold *hold = now.hold;
+    // What takes longer goes on by itself.
+    options.block_ns = FENCELOCK_MILLISECOND;
+    OK(fencelock_lock_acquire_async, pair.lock, &options, &now, post, &mail, &operation);
+    CHECK(!now.ended && operation != NULL);
+    OK(fencelock_hold_release, hold);
+    fencelock_completion completion = collect(&mail);
+    CHECK(completion.status == FENCELOCK_OK);
+    IS(FENCELOCK_OK, fencelock_operation_free(operation));
+    OK(fencelock_hold_release, completion.hold);
+    options.block_ns = -1;
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_lock_acquire_async, pair.lock, &options, &now, post,
+          &mail, &operation);
+    close_pair(pair);
+}
+
 static void what_ends_at_once_is_given_at_once(void) {
     struct pair pair = open_pair("at once");
     fencelock_hold *hold = acquire(pair.lock, local(1, FENCELOCK_TRY));
@@ -113,7 +138,11 @@ static void operators_need_not_block(void) {
     fencelock_hold *joined = collect(&mail).hold;
     CHECK(token_of(joined) == token_of(hold));
     IS(FENCELOCK_OK, fencelock_text_free(ticket));
-    OK(fencelock_client_break_async, pair.client, name.data, name.length, post, &mail);
+    uint64_t seen = token_of(hold);
+    OK(fencelock_client_break_async, pair.client, name.data, name.length, seen - 2000, post, &mail);
+    fencelock_completion kept = collect(&mail);
+    CHECK(kept.number == 0 && kept.changed_hands != 0 && kept.changed_hands <= seen);
+    OK(fencelock_client_break_async, pair.client, name.data, name.length, seen, post, &mail);
     // Where the store knows no owners, both holds are one to it.
     CHECK(collect(&mail).number == (capabilities_of(pair.client).owners ? 2 : 1));
     IS(FENCELOCK_OK, fencelock_hold_free(joined));
@@ -187,6 +216,7 @@ static void many_waiters_pass_the_lock_on(void) {
 const struct test async_tests[] = {
     {"a_client_connects_and_closes", a_client_connects_and_closes},
     {"a_wait_ends_with_the_release", a_wait_ends_with_the_release},
+    {"the_calling_thread_may_wait_for_a_while", the_calling_thread_may_wait_for_a_while},
     {"what_ends_at_once_is_given_at_once", what_ends_at_once_is_given_at_once},
     {"operators_need_not_block", operators_need_not_block},
     {"callbacks_come_on_one_thread_with_a_name", callbacks_come_on_one_thread_with_a_name},

@@ -62,9 +62,9 @@ static void a_lost_entry_is_entered_anew(void) {
     struct pair pair = open_pair("lost entry");
     fencelock_string name;
     IS(FENCELOCK_OK, fencelock_lock_name(pair.lock, &name));
-    uint64_t token = 0, again = 0, ended = 0;
+    uint64_t token = 0, again = 0, ended = 0, later = 0;
     OK(fencelock_lock_enter, pair.lock, NULL, &token);
-    OK(fencelock_client_break, pair.client, name.data, name.length, &ended);
+    OK(fencelock_client_break, pair.client, name.data, name.length, token, &ended, &later);
     fencelock_hold *hold = NULL;
     OK(fencelock_lock_entered, pair.lock, NULL, &hold);
     bool valid = true;
@@ -158,8 +158,8 @@ static void a_counted_leave_tells_of_the_loss_in_its_completion(void) {
     OK(fencelock_lock_enter, pair.lock, NULL, NULL);
     fencelock_hold *hold = NULL;
     OK(fencelock_lock_entered, pair.lock, NULL, &hold);
-    uint64_t ended = 0, depth = 0;
-    OK(fencelock_client_break, pair.client, name.data, name.length, &ended);
+    uint64_t ended = 0, depth = 0, later = 0;
+    OK(fencelock_client_break, pair.client, name.data, name.length, UINT64_MAX, &ended, &later);
     bool valid = true;
     UNTIL(fencelock_hold_is_valid(hold, &valid) == FENCELOCK_OK && !valid);
     IS(FENCELOCK_OK, fencelock_hold_free(hold));

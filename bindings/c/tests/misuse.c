@@ -46,18 +46,20 @@ static void try_client(void *handle) {
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_metrics, client, &text);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_list, client, NULL, 0, 1, &names);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_inspect, client, "x", 1, &inspection);
-    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_break, client, "x", 1, &number);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_break, client, "x", 1, 1, &number, &number);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_ping, client, &time);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_close, client, 0);
     WRONG(fencelock_client_counters(client, &counters));
     WRONG(fencelock_client_capabilities(client, &known));
     WRONG(fencelock_client_is_closed(client, &flag));
+    WRONG(fencelock_client_is_idle(client, &flag));
     struct mail mail = {0};
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_ping_async, client, post, &mail);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_close_async, client, 0, post, &mail);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_list_async, client, NULL, 0, 1, post, &mail);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_inspect_async, client, "x", 1, post, &mail);
-    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_break_async, client, "x", 1, post, &mail);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_break_async, client, "x", 1, 1, post,
+          &mail);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_attach_async, client, "x", 1, NULL, post,
           &mail, NULL);
     if (handle != NULL) WRONG(fencelock_client_free(client));
@@ -200,6 +202,7 @@ static void freeing_nothing_does_nothing(void) {
 
 static void places_for_results_are_needed(void) {
     struct pair pair = open_pair("places");
+    uint64_t number = 0;
     fencelock_hold *hold = acquire(pair.lock, fresh(FENCELOCK_TRY));
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_connect, store, FENCELOCK_NTS, NULL, NULL);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_lock, pair.client, "x", 1, NULL);
@@ -208,11 +211,13 @@ static void places_for_results_are_needed(void) {
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_ping, pair.client, NULL);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_inspect, pair.client, "x", 1, NULL);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_list, pair.client, NULL, 0, 1, NULL);
-    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_break, pair.client, "x", 1, NULL);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_break, pair.client, "x", 1, 1, NULL, &number);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_break, pair.client, "x", 1, 1, &number, NULL);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_attach, pair.client, "x", 1, NULL);
     WRONG(fencelock_client_counters(pair.client, NULL));
     WRONG(fencelock_client_capabilities(pair.client, NULL));
     WRONG(fencelock_client_is_closed(pair.client, NULL));
+    WRONG(fencelock_client_is_idle(pair.client, NULL));
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_lock_acquire, pair.lock, NULL, NULL);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_lock_is_locked, pair.lock, NULL);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_lock_entered, pair.lock, NULL, NULL);

@@ -82,7 +82,7 @@ final class Driver {
         if (options.containsKey("lease")) lock = lock.withLease(span(options.get("lease")));
         String wait = options.getOrDefault("wait", "forever");
         return switch (wait) {
-            case "try" -> lock.tryAcquireAsync();
+            case "try" -> lock.acquireAsync(Duration.ZERO);
             case "forever" -> lock.acquireAsync();
             default -> lock.acquireAsync(span(wait));
         };

@@ -55,6 +55,14 @@ pub const SCENES: [Scene; 15] = [
     scene(14, "errors", scenes::plain::errors),
 ];
 
+/// The numbers of the promises that have a scene, in order.
+pub fn promises() -> Vec<u8> {
+    let mut promises: Vec<u8> = SCENES.iter().map(|scene| scene.promise).collect();
+    promises.sort_unstable();
+    promises.dedup();
+    promises
+}
+
 /// Plays the scenes that are named, or all, on one store, the languages at the same time.
 ///
 /// # Errors

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::scene::SCENES;
-
 /// What came of one scene with one language on one store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -69,12 +67,9 @@ impl Matrix {
         )
     }
 
-    /// The matrix as a table of Markdown, with the reasons of what is empty below it.
+    /// The matrix as a table of Markdown, a column for each promise, with the reasons of what is empty below it.
     #[must_use]
-    pub fn render(&self, store: &str) -> String {
-        let mut promises: Vec<u8> = SCENES.iter().map(|scene| scene.promise).collect();
-        promises.sort_unstable();
-        promises.dedup();
+    pub fn render(&self, store: &str, promises: &[u8]) -> String {
         let heads: String = promises.iter().map(|it| format!(" {it} |")).collect();
         let mut out = format!("### {store}\n\n| language |{heads}\n| --- |");
         out += &" :-: |".repeat(promises.len());
@@ -82,7 +77,7 @@ impl Matrix {
         let mut notes: Vec<&'static str> = Vec::new();
         for (language, cells) in &self.rows {
             let _ = write!(out, "| {language} |");
-            for promise in &promises {
+            for promise in promises {
                 let cell = match cells.get(promise) {
                     Some(Verdict::Kept) => "yes".to_owned(),
                     Some(Verdict::Broken(_)) => "**BROKEN**".to_owned(),
@@ -127,7 +122,7 @@ mod tests {
         matrix.put("c", 11, Verdict::Empty("nothing cancels"));
         assert_eq!(matrix.counts(), (0, 1, 1));
         assert_eq!(matrix.broken(), ["c, promise 6: two at once"]);
-        let text = matrix.render("Redis");
+        let text = matrix.render("Redis", &[6, 11]);
         assert!(text.contains("**BROKEN**") && text.contains("(1) nothing cancels"), "{text}");
     }
 }

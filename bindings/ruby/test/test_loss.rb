@@ -7,7 +7,11 @@ on_each_store("Losses") do
     hold = @lock.acquire
     told = Queue.new
     hold.on_lost { |reason| told << reason }
-    assert_equal 1, @client.break_lock(@lock.name)
+    seen = @client.inspect_lock(@lock.name).token
+    kept = @client.break_lock(@lock.name, seen - 1)
+    assert_equal [0, seen], [kept.ended, kept.changed_hands]
+    broken = @client.break_lock(@lock.name, seen)
+    assert_equal [1, nil], [broken.ended, broken.changed_hands]
     assert_equal :broken, told.pop
     refute hold.valid?
     assert_equal 0.0, hold.remaining
@@ -21,7 +25,7 @@ on_each_store("Losses") do
 
   def test_a_block_that_ends_after_the_loss_says_so
     lose = lambda do |hold|
-      @client.break_lock(@lock.name)
+      @client.break_lock(@lock.name, hold.token)
       eventually("it is lost") { !hold.valid? }
     end
     assert_raises(Fencelock::LostError) { @lock.synchronize(&lose) }
@@ -42,8 +46,9 @@ on_each_store("Losses") do
     told = Queue.new
     other = @client.lock(fresh)
     held = other.acquire
-    @lock.acquire.on_lost { told << other.synchronize { :done } }
-    @client.break_lock(@lock.name)
+    broken = @lock.acquire
+    broken.on_lost { told << other.synchronize { :done } }
+    @client.break_lock(@lock.name, broken.token)
     eventually_waiting(@client, 1)
     held.release
     assert_equal :done, told.pop

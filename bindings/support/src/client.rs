@@ -7,17 +7,16 @@ use fencelock::blocking::{HostLoop, Hosted};
 use fencelock::{Metrics, blocking};
 
 use crate::hold::Hold;
-use crate::lock::Lock;
 use crate::operation::Operation;
 use crate::options::ConnectOptions;
-use crate::{Capabilities, Error, ErrorKind, LockInfo, Result};
+use crate::{Broken, Capabilities, Error, ErrorKind, LockInfo, Result};
 
 /// A connection to a store. Cheap to clone; all clones are the same client. Closed in the background
 /// when the last clone, with its locks and holds, is dropped.
 ///
 /// A method `x_async` does what `x` does, and calls `done` as [`Operation::start`] says.
 #[derive(Clone, Debug)]
-pub struct Client(blocking::Client);
+pub struct Client(pub(crate) blocking::Client);
 
 impl Client {
     /// Connects, and waits until the store has answered. In a forked child, connect anew.
@@ -38,14 +37,6 @@ impl Client {
         done: impl FnOnce(Result<Client>) + Send + 'static,
     ) -> Result<()> {
         on_thread("fencelock-connect", move || done(Client::connect(&url, options)))
-    }
-
-    /// The lock `name`. Asks the store nothing.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for the name; `Closed` in a forked child.
-    pub fn lock(&self, name: &str) -> Result<Lock> {
-        Ok(Lock::new(self.0.lock(name)?, self.clone()))
     }
 
     /// Goes on with a hold of an explicit owner; see [`fencelock::Client::attach`].
@@ -107,22 +98,24 @@ impl Client {
         Operation::start(async move { Ok(names(client.list(&prefix, limit).await?)) }, done)
     }
 
-    /// Ends every hold on a lock, whoever has it; gives how many.
+    /// Ends the holds on a lock that were seen under `token`, whoever has them, and none that came
+    /// after it.
     ///
     /// # Errors
     /// As [`fencelock::Client::break_lock`], which tells the danger.
-    pub fn break_lock(&self, name: &str) -> Result<usize> {
-        self.0.break_lock(name)
+    pub fn break_lock(&self, name: &str, token: u64) -> Result<Broken> {
+        Ok(self.0.break_lock(name, token)?.into())
     }
 
     /// See [`Client::break_lock`].
     pub fn break_lock_async(
         &self,
         name: String,
-        done: impl FnOnce(Result<usize>) + Send + 'static,
+        token: u64,
+        done: impl FnOnce(Result<Broken>) + Send + 'static,
     ) -> Operation {
         let client = self.0.asynchronous().clone();
-        Operation::start(async move { client.break_lock(name).await }, done)
+        Operation::start(async move { Ok(client.break_lock(name, token).await?.into()) }, done)
     }
 
     /// The store's time since 1970.
@@ -177,6 +170,11 @@ impl Client {
     /// Whether the client is closed.
     pub fn is_closed(&self) -> bool {
         self.0.is_closed()
+    }
+
+    /// Whether nothing is held, waited for or being released.
+    pub fn is_idle(&self) -> bool {
+        self.0.is_idle()
     }
 
     /// What was counted.

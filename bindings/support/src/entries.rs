@@ -33,9 +33,16 @@ pub struct EntryKey(u64);
 struct Entry<H> {
     key: EntryKey,
     hold: H,
-    count: u64,
-    /// Whether it may be entered again.
-    shared: bool,
+    depth: Depth,
+}
+
+/// How an owner is in with one hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Depth {
+    /// How often; at least once.
+    pub count: u64,
+    /// Whether it may enter again under this hold.
+    pub shared: bool,
 }
 
 impl<H> Default for Entries<H> {
@@ -56,14 +63,42 @@ impl<H> Entries<H> {
 
     /// How often anybody is in.
     pub fn total(&self) -> u64 {
-        self.entered.lock().iter().flatten().map(|entry| entry.count).sum()
+        self.entered.lock().iter().flatten().map(|entry| entry.depth.count).sum()
     }
 
     /// How often the owner is in, holds that were lost included.
     pub fn depth(&self, key: EntryKey) -> u64 {
         let entered = self.entered.lock();
         let own = entered.iter().flatten().filter(|entry| entry.key == key);
-        own.map(|entry| entry.count).sum()
+        own.map(|entry| entry.depth.count).sum()
+    }
+
+    /// Takes the owner out altogether, for a host whose conditions let go of a lock and come back;
+    /// gives its holds, the first entered first.
+    pub fn take(&self, key: EntryKey) -> Vec<(H, Depth)> {
+        let mut entered = self.entered.lock();
+        let Some(entries) = &mut *entered else { return Vec::new() };
+        let (own, others): (Vec<_>, Vec<_>) =
+            std::mem::take(entries).into_iter().partition(|entry| entry.key == key);
+        *entries = others;
+        own.into_iter().map(|entry| (entry.hold, entry.depth)).collect()
+    }
+
+    /// Takes those out whose hold the host has ended by itself: they are not there to be left.
+    pub fn retain(&self, mut stays: impl FnMut(&H) -> bool) {
+        let mut gone = Vec::new();
+        if let Some(entries) = &mut *self.entered.lock() {
+            let mut at = 0;
+            while at < entries.len() {
+                if stays(&entries[at].hold) {
+                    at += 1;
+                } else {
+                    gone.push(entries.remove(at));
+                }
+            }
+        }
+        // Dropped when the mutex is free.
+        drop(gone);
     }
 
     /// Gives up what was entered and not left, for a host that lets go of the lock: nobody could
@@ -85,7 +120,7 @@ impl<H> Entries<H> {
     /// # Errors
     /// `Cancelled` after [`Entries::end`]; then the hold is dropped.
     pub fn first(&self, key: EntryKey, hold: H) -> Result<()> {
-        self.add(Entry { key, hold, count: 1, shared: true })
+        self.restore(key, hold, Depth { count: 1, shared: true })
     }
 
     /// Enters with a new hold that is the host's to end: entering again takes another.
@@ -93,10 +128,15 @@ impl<H> Entries<H> {
     /// # Errors
     /// As [`Entries::first`].
     pub fn apart(&self, key: EntryKey, hold: H) -> Result<()> {
-        self.add(Entry { key, hold, count: 1, shared: false })
+        self.restore(key, hold, Depth { count: 1, shared: false })
     }
 
-    fn add(&self, entry: Entry<H>) -> Result<()> {
+    /// Enters with a new hold as deeply as with one that [`Entries::take`] gave.
+    ///
+    /// # Errors
+    /// As [`Entries::first`].
+    pub fn restore(&self, key: EntryKey, hold: H, depth: Depth) -> Result<()> {
+        let entry = Entry { key, hold, depth };
         let mut entered = self.entered.lock();
         match &mut *entered {
             Some(entries) => {
@@ -124,10 +164,10 @@ impl<H: AsRef<Hold> + Clone> Entries<H> {
         let mut entered = self.entered.lock();
         let entry = entered.iter_mut().flatten().rfind(|entry| entry.key == key)?;
         let hold = entry.hold.as_ref();
-        if !entry.shared || !hold.is_valid() {
+        if !entry.depth.shared || !hold.is_valid() {
             return None;
         }
-        entry.count += 1;
+        entry.depth.count += 1;
         Some(hold.token())
     }
 
@@ -140,8 +180,8 @@ impl<H: AsRef<Hold> + Clone> Entries<H> {
         let entries = entered.as_mut().ok_or_else(not_in)?;
         let last = entries.iter().rposition(|entry| entry.key == key).ok_or_else(not_in)?;
         let entry = &mut entries[last];
-        entry.count -= 1;
-        if entry.count == 0 {
+        entry.depth.count -= 1;
+        if entry.depth.count == 0 {
             return Ok(Some(entries.remove(last).hold));
         }
         let hold = entry.hold.as_ref();

@@ -20,6 +20,7 @@
 //! # Ok::<(), fencelock_support::Error>(())
 //! ```
 
+mod broken;
 mod cancel;
 mod client;
 mod dispatcher;
@@ -30,10 +31,11 @@ mod lock;
 mod operation;
 mod options;
 
+pub use broken::Broken;
 pub use cancel::CancelToken;
 pub use client::Client;
 pub use dispatcher::Dispatcher;
-pub use entries::{Entries, EntryKey};
+pub use entries::{Depth, Entries, EntryKey};
 pub use fencelock::blocking::Releasing;
 #[cfg(unix)]
 pub use fencelock::blocking::{HostLoop, Hosted};

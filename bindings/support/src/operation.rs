@@ -87,7 +87,10 @@ impl<T: Send + 'static> Task<T> {
         let waker = Waker::from(task.clone());
         loop {
             // Not under the mutex: polling may wake this very task.
-            let polled = body.future.as_mut().poll(&mut Context::from_waker(&waker));
+            let mut cx = Context::from_waker(&waker);
+            // Nor may a panic unwind into the thread that serves the connection.
+            let polled = catch_unwind(AssertUnwindSafe(|| body.future.as_mut().poll(&mut cx)))
+                .unwrap_or_else(|_| Poll::Ready(Err(panicked())));
             let mut stage = task.stage.lock();
             let result = match (polled, &mut *stage) {
                 (Poll::Ready(result), _) => result,
@@ -142,11 +145,18 @@ impl<T> Body<T> {
     fn end(self, result: Result<T>) {
         let Body { future, done } = self;
         // Before the word goes out: a wait that is dropped leaves the queue.
-        drop(future);
+        if catch_unwind(AssertUnwindSafe(|| drop(future))).is_err() {
+            tracing::error!("the end of a call panicked");
+        }
         if catch_unwind(AssertUnwindSafe(|| done(result))).is_err() {
             tracing::error!("the completion of a call panicked");
         }
     }
+}
+
+fn panicked() -> Error {
+    let text = "the call panicked, which is a fault of fencelock: what came of it is not known";
+    Error::new(ErrorKind::Unavailable, text)
 }
 
 fn cancelled() -> Error {

@@ -233,3 +233,31 @@ fn the_table_of_errors_is_complete() {
         assert!(!row.meaning.contains("does not know"), "{}", row.name);
     }
 }
+
+/// A panic of a call is the call's: neither who starts it nor who wakes it is taken along.
+#[test]
+fn a_call_that_panics_ends_and_takes_nobody_along() {
+    let (told, heard) = mpsc::channel();
+    let again = told.clone();
+    crate::Operation::start(
+        async { if true { panic!("a planted panic") } else { Ok(()) } },
+        move |ended| told.send(ended).unwrap(),
+    );
+    let error = heard.recv_timeout(BOUND).unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.message().contains("panicked"), "{error}");
+
+    let waker = std::sync::Arc::new(parking_lot::Mutex::new(None::<std::task::Waker>));
+    let mine = waker.clone();
+    let mut turns = 0;
+    let later = std::future::poll_fn(move |cx| {
+        turns += 1;
+        assert!(turns == 1, "a planted panic");
+        *mine.lock() = Some(cx.waker().clone());
+        std::task::Poll::Pending
+    });
+    crate::Operation::start(later, move |ended| again.send(ended).unwrap());
+    let waker = waker.lock().take().unwrap();
+    waker.wake();
+    assert!(heard.recv_timeout(BOUND).unwrap().is_err());
+}

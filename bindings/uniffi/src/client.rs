@@ -7,7 +7,7 @@ use crate::acquiring::Acquiring;
 use crate::ending::call;
 use crate::error::Result;
 use crate::hold::Hold;
-use crate::info::{Capabilities, LockInfo};
+use crate::info::{Broken, Capabilities, LockInfo};
 use crate::lock::{Lock, LockOptions};
 
 /// A connection to a store, for all threads of the process. When the last object that belongs to it is
@@ -78,17 +78,19 @@ impl Client {
         Ok(call(|done| Ok(Some(self.0.list_async(prefix, limit as usize, done)))).await?)
     }
 
-    /// Ends every hold on a lock, whoever has it, and gives how many there were. For operators: whoever
-    /// held it is told, but may be in the middle of a write. Blocks.
+    /// Ends the holds on a lock that were seen under `token` (that of `inspect`, or of a hold), whoever has
+    /// them, and none that came after it: so a break may be repeated. For operators: whoever held it is
+    /// told, but may be in the middle of a write. Blocks.
     ///
-    /// Errors: `InvalidArgument` for the name; `Unavailable`, `Misconfigured`, `Unsupported`, `Closed`.
-    pub fn break_lock(&self, name: String) -> Result<u32> {
-        Ok(count(self.0.break_lock(&name)?))
+    /// Errors: `InvalidArgument` for the name; `Unavailable`, `Misconfigured`, `Closed`.
+    pub fn break_lock(&self, name: String, token: u64) -> Result<Broken> {
+        Ok(self.0.break_lock(&name, token)?.into())
     }
 
     /// As `break_lock`, without blocking.
-    pub async fn break_lock_async(&self, name: String) -> Result<u32> {
-        Ok(count(call(|done| Ok(Some(self.0.break_lock_async(name, done)))).await?))
+    pub async fn break_lock_async(&self, name: String, token: u64) -> Result<Broken> {
+        let broken = call(|done| Ok(Some(self.0.break_lock_async(name, token, done)))).await?;
+        Ok(broken.into())
     }
 
     /// The store's time. Blocks.
@@ -136,6 +138,11 @@ impl Client {
         self.0.is_closed()
     }
 
+    /// Whether nothing is held, waited for or being released.
+    pub fn is_idle(&self) -> bool {
+        self.0.is_idle()
+    }
+
     /// What was counted, in Prometheus' text format.
     pub fn metrics(&self) -> String {
         self.0.metrics().to_prometheus()
@@ -145,8 +152,4 @@ impl Client {
     pub fn capabilities(&self) -> Capabilities {
         self.0.capabilities().into()
     }
-}
-
-fn count(holds: usize) -> u32 {
-    u32::try_from(holds).unwrap_or(u32::MAX)
 }

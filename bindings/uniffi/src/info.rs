@@ -57,6 +57,15 @@ pub struct WaiterInfo {
     pub silent: bool,
 }
 
+/// What became of a break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, uniffi::Record)]
+pub struct Broken {
+    /// How many holds were ended; 0 when what was named holds nothing.
+    pub ended: u32,
+    /// The later token under which somebody else holds the lock; nothing was ended then.
+    pub changed_hands: Option<u64>,
+}
+
 /// What a store can and cannot do.
 #[derive(Clone, Debug, PartialEq, Eq, uniffi::Record)]
 pub struct Capabilities {
@@ -87,6 +96,15 @@ impl From<fencelock_support::LockInfo> for LockInfo {
             last_token: info.last_token,
             abandoned: info.abandoned.into(),
             waiters: info.waiters.into_iter().map(WaiterInfo::from).collect(),
+        }
+    }
+}
+
+impl From<fencelock_support::Broken> for Broken {
+    fn from(broken: fencelock_support::Broken) -> Broken {
+        Broken {
+            ended: u32::try_from(broken.ended).unwrap_or(u32::MAX),
+            changed_hands: broken.changed_hands,
         }
     }
 }

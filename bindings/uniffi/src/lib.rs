@@ -30,9 +30,9 @@ pub use cancel::CancelToken;
 pub use client::Client;
 pub use connect::{ConnectOptions, Connecting, begin_connect, connect};
 pub use error::{ErrorFacts, ErrorKind, FencelockError, error_facts};
-pub use hold::{Abandoned, Hold, LossReason};
-pub use info::{Capabilities, HoldInfo, LockInfo, WaiterInfo};
-pub use listener::{LossListener, WantedListener};
+pub use hold::{Abandoned, Hold};
+pub use info::{Broken, Capabilities, HoldInfo, LockInfo, WaiterInfo};
+pub use listener::{LossListener, LossReason, WantedListener};
 pub use lock::{Lock, LockOptions, Owner};
 
 /// The version of the native library.

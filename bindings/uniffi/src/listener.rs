@@ -2,7 +2,32 @@
 
 use fencelock_support::Dispatcher;
 
-use crate::hold::LossReason;
+/// Why a hold was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, uniffi::Enum)]
+pub enum LossReason {
+    /// Its explicit lease, or its longest time, has ended.
+    Ended,
+    /// It could not be renewed in time.
+    NotRenewed,
+    /// The store no longer knows it: the store lost its memory, or gave the lock away.
+    Gone,
+    /// An operator broke it.
+    Broken,
+    /// The client was closed, or the process forked.
+    Closed,
+}
+
+impl From<fencelock_support::LossReason> for LossReason {
+    fn from(reason: fencelock_support::LossReason) -> LossReason {
+        match reason {
+            fencelock_support::LossReason::Ended => LossReason::Ended,
+            fencelock_support::LossReason::NotRenewed => LossReason::NotRenewed,
+            fencelock_support::LossReason::Gone => LossReason::Gone,
+            fencelock_support::LossReason::Broken => LossReason::Broken,
+            fencelock_support::LossReason::Closed => LossReason::Closed,
+        }
+    }
+}
 
 /// Told that a hold was lost.
 #[uniffi::export(callback_interface)]

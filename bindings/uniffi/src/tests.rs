@@ -165,7 +165,11 @@ fn listeners_are_told_on_the_dispatchers_thread() {
     let hold = lock(&client).acquire(None, None).unwrap();
     let (told, heard) = mpsc::channel();
     hold.on_lost(Box::new(Tell(told))).unwrap();
-    assert_eq!(wait(client.break_lock_async("x".to_owned())).unwrap(), 1);
+    let token = hold.token();
+    let earlier = wait(client.break_lock_async("x".to_owned(), token - 2000)).unwrap();
+    assert_eq!((earlier.ended, earlier.changed_hands), (0, Some(token)));
+    let broken = wait(client.break_lock_async("x".to_owned(), token)).unwrap();
+    assert_eq!((broken.ended, broken.changed_hands), (1, None));
     let (reason, thread) = heard.recv_timeout(BOUND).unwrap();
     assert_eq!((reason, thread.as_str()), (LossReason::Broken, CALLBACKS));
     assert!(heard.recv_timeout(BOUND).is_err(), "it was told once and then freed");
@@ -226,9 +230,9 @@ fn every_kind_has_its_facts() {
         let error = FencelockError::from(fencelock_support::Error::new(row.kind, "why"));
         let (kind, message) = error.parts();
         assert_eq!(message, "why");
-        let facts = error_facts(kind);
-        assert_eq!((facts.code, facts.retryable), (row.code, row.retryable));
-        assert_eq!((facts.name.as_str(), facts.meaning.as_str()), (row.name, row.meaning));
+        let findings = error_facts(kind);
+        assert_eq!((findings.code, findings.retryable), (row.code, row.retryable));
+        assert_eq!((findings.name.as_str(), findings.meaning.as_str()), (row.name, row.meaning));
     }
     assert_eq!(error_facts(ErrorKind::Internal).code, 100);
 }

@@ -37,7 +37,9 @@ def blocking(client):
         raise AssertionError("it was cancelled")
     told = Told()
     hold.on_lost(told)
-    assert client.break_lock("x") == 1
+    seen = client.inspect("x").token
+    assert client.break_lock("x", seen - 1) == fencelock.Broken(ended=0, changed_hands=seen)
+    assert client.break_lock("x", seen) == fencelock.Broken(ended=1, changed_hands=None)
     assert told.event.wait(30) and told.reason == fencelock.LossReason.BROKEN
     try:
         hold.release()

@@ -1,6 +1,7 @@
 //! `fencelock doctor`: what a store is like, what that means for locks, what to do.
 
-mod fact;
+mod access;
+mod finding;
 mod sqlite;
 mod survey;
 mod trial;
@@ -10,7 +11,7 @@ use fencelock::{Capabilities, Client};
 use serde::Serialize;
 
 use crate::args::{Common, Doctor};
-use crate::doctor::fact::{Fact, Severity};
+use crate::doctor::finding::{Finding, Severity};
 use crate::doctor::trial::Trips;
 use crate::doctor::watch::Seen;
 use crate::failure::Failure;
@@ -21,7 +22,7 @@ use crate::{client, exit, span, store, text};
 struct DoctorReport {
     store: String,
     worst: Severity,
-    facts: Vec<Fact>,
+    findings: Vec<Finding>,
 }
 
 /// Checks the store.
@@ -32,37 +33,37 @@ pub fn doctor(common: &Common, asked: &Doctor) -> Result<u8, Failure> {
     if let (Some(span), false) = (asked.watch, view.json) {
         eprintln!("watching the locks for {} …", span::show(span));
     }
-    let facts = client::runtime()?.block_on(examine(&url, asked));
-    let worst = facts.iter().map(|fact| fact.severity).max().unwrap_or(Severity::Good);
+    let findings = client::runtime()?.block_on(examine(&url, asked));
+    let worst = findings.iter().map(|finding| finding.severity).max().unwrap_or(Severity::Good);
     if view.json {
-        view.print_json(&DoctorReport { store: shown, worst, facts })?;
+        view.print_json(&DoctorReport { store: shown, worst, findings })?;
     } else {
-        print(&page(&shown, &facts, worst, view))?;
+        print(&page(&shown, &findings, worst, view))?;
     }
     Ok(if worst == Severity::Problem { exit::NO } else { exit::DONE })
 }
 
-/// Gathers what can be known. What stands in the way becomes a fact itself.
-async fn examine(url: &str, asked: &Doctor) -> Vec<Fact> {
-    let mut facts = Vec::new();
+/// Gathers what can be known. What stands in the way becomes a finding itself.
+async fn examine(url: &str, asked: &Doctor) -> Vec<Finding> {
+    let mut findings = Vec::new();
     let connecting = Client::builder(url).label(client::label("fencelock doctor")).connect();
     match connecting.await {
         Ok(client) => {
-            facts.push(connection(&client.capabilities()));
-            use_it(&client, asked, &mut facts).await;
+            findings.push(connection(&client.capabilities()));
+            use_it(&client, asked, &mut findings).await;
             client.close().await;
         }
         Err(error) => {
             let meaning = "the store cannot be used";
-            facts.push(Fact::new(Severity::Problem, "connection", error.message(), meaning));
+            findings.push(Finding::new(Severity::Problem, "connection", error.message(), meaning));
         }
     }
     // The servers' own word is worth hearing even when no lock could be taken.
-    let broken = facts.iter().any(|fact| fact.severity == Severity::Problem);
-    match survey::facts(url).await {
-        Ok(told) => merge(&mut facts, told),
+    let broken = findings.iter().any(|finding| finding.severity == Severity::Problem);
+    match survey::findings(url).await {
+        Ok(told) => merge(&mut findings, told),
         Err(_) if broken => {}
-        Err(error) => facts.push(Fact::new(
+        Err(error) => findings.push(Finding::new(
             Severity::Warning,
             "server",
             error.message(),
@@ -70,25 +71,25 @@ async fn examine(url: &str, asked: &Doctor) -> Vec<Fact> {
         )),
     }
     if let Some(file) = store::file(url) {
-        merge(&mut facts, sqlite::facts(&file));
+        merge(&mut findings, sqlite::findings(&file));
     }
-    facts
+    findings
 }
 
-/// The store's own facts; those found by use come first and count.
-fn merge(facts: &mut Vec<Fact>, told: Vec<Fact>) {
-    for fact in told {
-        if facts.iter().all(|known| known.name != fact.name) {
-            facts.push(fact);
+/// The store's own findings; those found by use come first and count.
+fn merge(findings: &mut Vec<Finding>, told: Vec<Finding>) {
+    for finding in told {
+        if findings.iter().all(|known| known.name != finding.name) {
+            findings.push(finding);
         }
     }
 }
 
-fn connection(can: &Capabilities) -> Fact {
-    let fact = if can.processes {
-        Fact::new(Severity::Good, "connection", can.store, "connected; processes may share it")
+fn connection(can: &Capabilities) -> Finding {
+    let finding = if can.processes {
+        Finding::new(Severity::Good, "connection", can.store, "connected; processes may share it")
     } else {
-        Fact::new(
+        Finding::new(
             Severity::Warning,
             "connection",
             can.store,
@@ -105,15 +106,19 @@ fn connection(can: &Capabilities) -> Fact {
     .into_iter()
     .filter_map(|(has, lack)| (!has && can.processes).then_some(lack))
     .collect();
-    if lacks.is_empty() { fact } else { fact.advise(format!("know that {}", lacks.join(", "))) }
+    if lacks.is_empty() {
+        finding
+    } else {
+        finding.advise(format!("know that {}", lacks.join(", ")))
+    }
 }
 
-async fn use_it(client: &Client, asked: &Doctor, facts: &mut Vec<Fact>) {
-    facts.push(trial::lock(client).await);
+async fn use_it(client: &Client, asked: &Doctor, findings: &mut Vec<Finding>) {
+    findings.push(trial::lock(client).await);
     let trips = match Trips::measure(client).await {
         Ok(trips) => trips,
         Err(error) => {
-            facts.push(Fact::new(
+            findings.push(Finding::new(
                 Severity::Problem,
                 "round_trip",
                 error.message(),
@@ -122,16 +127,16 @@ async fn use_it(client: &Client, asked: &Doctor, facts: &mut Vec<Fact>) {
             return;
         }
     };
-    facts.extend([trips.fact(), trips.clock()]);
+    findings.extend([trips.finding(), trips.clock()]);
     let lease = match asked.watch {
         Some(span) => Seen::watch(client, &asked.prefix, span)
             .await
-            .map(|seen| seen.fact(span, &trips))
+            .map(|seen| seen.finding(span, &trips))
             .unwrap_or_else(|error| {
                 let meaning = "watching the locks failed";
-                Fact::new(Severity::Warning, "lease", error.message(), meaning)
+                Finding::new(Severity::Warning, "lease", error.message(), meaning)
             }),
-        None => Fact::new(
+        None => Finding::new(
             Severity::Note,
             "lease",
             "not measured",
@@ -139,24 +144,24 @@ async fn use_it(client: &Client, asked: &Doctor, facts: &mut Vec<Fact>) {
         )
         .advise("run doctor --watch 1m while the locks are in use"),
     };
-    facts.push(lease);
+    findings.push(lease);
 }
 
-fn page(store: &str, facts: &[Fact], worst: Severity, view: View) -> String {
+fn page(store: &str, findings: &[Finding], worst: Severity, view: View) -> String {
     let mut out = format!("{}\n\n", view.paint(BOLD, text::visible(store)));
-    for fact in facts {
-        let (mark, style) = match fact.severity {
+    for finding in findings {
+        let (mark, style) = match finding.severity {
             Severity::Good => ("✓", GOOD),
             Severity::Note => ("·", DIM),
             Severity::Warning => ("!", ODD),
             Severity::Problem => ("✗", BAD),
         };
-        let name = format!("{:<12}", fact.name.replace('_', " "));
-        let value = text::visible(&fact.value);
+        let name = format!("{:<12}", finding.name.replace('_', " "));
+        let value = text::visible(&finding.value);
         out += &format!("{} {} {value}\n", view.paint(style, mark), view.paint(BOLD, name));
-        out += &format!("{:15}{}\n", "", view.paint(DIM, &fact.meaning));
-        if let Some(advice) = &fact.advice {
-            out += &format!("{:15}→ {advice}\n", "");
+        out += &format!("{:15}{}\n", "", view.paint(DIM, text::visible(&finding.meaning)));
+        if let Some(advice) = &finding.advice {
+            out += &format!("{:15}→ {}\n", "", text::visible(advice));
         }
     }
     let (style, end) = match worst {

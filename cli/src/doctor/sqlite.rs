@@ -1,19 +1,19 @@
 //! What can be seen of a SQLite file from outside.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::doctor::fact::{Fact, Severity};
+use crate::doctor::access;
+use crate::doctor::finding::{Finding, Severity};
 
-/// The facts of the file.
-pub fn facts(file: &Path) -> Vec<Fact> {
-    let mut facts = vec![place(file)];
-    facts.extend(access(file));
-    facts.push(match inside(file) {
-        Ok(fact) => fact,
-        Err(error) => Fact::new(
+/// The findings of the file.
+pub fn findings(file: &Path) -> Vec<Finding> {
+    let mut findings = vec![place(file)];
+    findings.extend(access::finding(file));
+    findings.push(match inside(file) {
+        Ok(finding) => finding,
+        Err(error) => Finding::new(
             Severity::Problem,
             "file",
             error.to_string(),
@@ -21,33 +21,30 @@ pub fn facts(file: &Path) -> Vec<Fact> {
         )
         .advise("name another file, or move this one away while no process uses it"),
     });
-    facts
+    findings
 }
 
 /// On which kind of file system it lies: locks between machines do not work over a network share.
-fn place(file: &Path) -> Fact {
-    let directory = match file.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let kind = rustix::fs::statfs(directory).map(|found| found.f_type as u64 & 0xffff_ffff);
+fn place(file: &Path) -> Finding {
+    let kind =
+        rustix::fs::statfs(access::directory(file)).map(|found| found.f_type as u64 & 0xffff_ffff);
     match kind {
         Ok(kind) => match NETWORKED.iter().find(|(number, _)| *number == kind) {
-            Some((_, name)) => Fact::new(
+            Some((_, name)) => Finding::new(
                 Severity::Problem,
                 "filesystem",
                 *name,
                 "SQLite's write-ahead log needs shared memory, which a network share has not",
             )
             .advise("put the file on a local disk; for several machines use redis://HOST"),
-            None => Fact::new(
+            None => Finding::new(
                 Severity::Good,
                 "filesystem",
                 "local",
                 "processes of this machine may share it; other machines may not",
             ),
         },
-        Err(error) => Fact::new(
+        Err(error) => Finding::new(
             Severity::Note,
             "filesystem",
             error.to_string(),
@@ -66,31 +63,24 @@ const NETWORKED: [(u64, &str); 6] = [
     (0x00c3_6400, "Ceph"),
 ];
 
-/// Whether strangers may write to it.
-fn access(file: &Path) -> Option<Fact> {
-    let mode = file.metadata().ok()?.permissions().mode() & 0o777;
-    let value = format!("mode {mode:03o}");
-    Some(if mode & 0o002 == 0 {
-        Fact::new(Severity::Good, "access", value, "not everybody may change the locks")
-    } else {
-        Fact::new(Severity::Warning, "access", value, "every user of this machine may break locks")
-            .advise(format!("chmod o-w {}", file.display()))
-    })
-}
-
-fn inside(file: &Path) -> Result<Fact, rusqlite::Error> {
+fn inside(file: &Path) -> Result<Finding, rusqlite::Error> {
     let db = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let journal: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
     let sound: String = db.query_row("PRAGMA quick_check", [], |row| row.get(0))?;
     let version = rusqlite::version();
     Ok(if sound != "ok" {
-        Fact::new(Severity::Problem, "file", sound, "the database is damaged")
+        Finding::new(Severity::Problem, "file", sound, "the database is damaged")
             .advise("stop what uses it and remove it: every lock in it is then free")
     } else if journal != "wal" {
         let value = format!("SQLite {version}, journal {journal}");
-        Fact::new(Severity::Warning, "file", value, "readers and the writer hold each other up")
+        Finding::new(Severity::Warning, "file", value, "readers and the writer hold each other up")
             .advise("let no other program change its journal mode")
     } else {
-        Fact::new(Severity::Good, "file", format!("SQLite {version}, journal {journal}"), "sound")
+        Finding::new(
+            Severity::Good,
+            "file",
+            format!("SQLite {version}, journal {journal}"),
+            "sound",
+        )
     })
 }

@@ -1,25 +1,25 @@
 //! What a store's servers say of themselves.
 
-use crate::doctor::fact::{Fact, Severity};
+use crate::doctor::finding::{Finding, Severity};
 
-/// Their facts; none of a store that has no servers.
-pub async fn facts(url: &str) -> Result<Vec<Fact>, fencelock::Error> {
-    Ok(fencelock::survey(url).await?.into_iter().map(Fact::from).collect())
+/// Their findings; none of a store that has no servers.
+pub async fn findings(url: &str) -> Result<Vec<Finding>, fencelock::Error> {
+    Ok(fencelock::survey(url).await?.into_iter().map(Finding::from).collect())
 }
 
-impl From<fencelock::Fact> for Fact {
-    fn from(fact: fencelock::Fact) -> Fact {
-        Fact {
-            name: fact.name,
-            value: fact.value,
-            severity: match fact.severity {
+impl From<fencelock::Finding> for Finding {
+    fn from(finding: fencelock::Finding) -> Finding {
+        Finding {
+            name: finding.name,
+            value: finding.value,
+            severity: match finding.severity {
                 fencelock::Severity::Good => Severity::Good,
                 fencelock::Severity::Note => Severity::Note,
                 fencelock::Severity::Warning => Severity::Warning,
                 fencelock::Severity::Problem => Severity::Problem,
             },
-            meaning: fact.meaning,
-            advice: fact.advice,
+            meaning: finding.meaning,
+            advice: finding.advice,
         }
     }
 }

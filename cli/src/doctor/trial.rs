@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fencelock::Client;
 
-use crate::doctor::fact::{Fact, Severity};
+use crate::doctor::finding::{Finding, Severity};
 use crate::span;
 
 /// How often the store is asked for its time.
@@ -53,13 +53,13 @@ impl Trips {
     }
 
     /// How fast it is.
-    pub fn fact(&self) -> Fact {
+    pub fn finding(&self) -> Finding {
         let value = format!(
             "{} typical, {} at worst of {PINGS}",
             span::show(self.median),
             span::show(self.worst)
         );
-        Fact::new(
+        Finding::new(
             Severity::Good,
             "round_trip",
             value,
@@ -68,14 +68,19 @@ impl Trips {
     }
 
     /// Whether the clocks agree.
-    pub fn clock(&self) -> Fact {
+    pub fn clock(&self) -> Finding {
         let off = Duration::from_micros(u64::try_from(self.ahead.abs()).unwrap_or(u64::MAX));
         let side = if self.ahead < 0 { "behind" } else { "ahead of" };
         if off <= CLOCK_NOTE {
             let value = format!("within {}", span::show(off.max(self.best / 2)));
-            return Fact::new(Severity::Good, "clock", value, "the store's clock and ours agree");
+            return Finding::new(
+                Severity::Good,
+                "clock",
+                value,
+                "the store's clock and ours agree",
+            );
         }
-        Fact::new(
+        Finding::new(
             Severity::Note,
             "clock",
             format!("{} {side} ours", span::show(off)),
@@ -86,7 +91,7 @@ impl Trips {
 }
 
 /// Takes and releases a lock of its own.
-pub async fn lock(client: &Client) -> Fact {
+pub async fn lock(client: &Client) -> Finding {
     let name = format!("fencelock/doctor/{}", client.id());
     let done = async {
         let start = Instant::now();
@@ -96,13 +101,13 @@ pub async fn lock(client: &Client) -> Fact {
         Ok::<_, fencelock::Error>((start.elapsed(), token))
     };
     match done.await {
-        Ok((took, token)) => Fact::new(
+        Ok((took, token)) => Finding::new(
             Severity::Good,
             "lock",
             format!("taken and released in {}, token {token}", span::show(took)),
             "this user may lock",
         ),
-        Err(error) => Fact::new(
+        Err(error) => Finding::new(
             Severity::Problem,
             "lock",
             error.message(),

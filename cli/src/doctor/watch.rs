@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fencelock::Client;
 
-use crate::doctor::fact::{Fact, Severity};
+use crate::doctor::finding::{Finding, Severity};
 use crate::doctor::trial::Trips;
 use crate::span;
 
@@ -69,10 +69,10 @@ impl Seen {
     }
 
     /// A lease, and why.
-    pub fn fact(&self, watched: Duration, trips: &Trips) -> Fact {
+    pub fn finding(&self, watched: Duration, trips: &Trips) -> Finding {
         let shortest = trips.shortest_lease();
         let Some((longest, whole)) = self.longest() else {
-            return Fact::new(
+            return Finding::new(
                 Severity::Note,
                 "lease",
                 format!("no hold seen in {}", span::show(watched)),
@@ -85,7 +85,7 @@ impl Seen {
         };
         let at_least = if whole { "" } else { "at least " };
         let explicit = round_up((longest * 2).max(shortest));
-        Fact::new(
+        Finding::new(
             if whole { Severity::Good } else { Severity::Note },
             "lease",
             format!(

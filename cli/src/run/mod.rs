@@ -133,11 +133,15 @@ async fn release(guard: Guard) -> bool {
     match guard.release().await {
         Ok(()) => true,
         Err(error) if matches!(error.kind(), ErrorKind::Lost | ErrorKind::NotHeld) => {
+            let error = error.to_string();
+            let error = text::visible(&error);
             eprintln!("fencelock: the lock was lost before the command ended: {error}");
             false
         }
         Err(error) => {
             // The store lets the lock go when the lease is over.
+            let error = error.to_string();
+            let error = text::visible(&error);
             eprintln!("fencelock: could not tell the store of the release: {error}");
             true
         }

@@ -56,6 +56,8 @@ impl Place {
     pub fn holder(&self, options: &[&str], name: &str) -> Holder {
         let word: String = name.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
         let mark = self.file(&format!("held-{word}"));
+        // An earlier holder of the name left one.
+        let _ = std::fs::remove_file(&mark);
         let script = format!("echo $$ > {0}.tmp; mv {0}.tmp {0}; exec sleep 300", mark.display());
         let child = self.run(options, name, &script).stderr(Stdio::piped()).spawn().unwrap();
         eventually("the holder runs", || mark.exists());

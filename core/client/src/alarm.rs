@@ -1,13 +1,14 @@
 //! Waking the engine when something is due.
 
-use std::sync::{Arc, OnceLock};
-use std::thread::{self, Thread};
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use fencelock_engine::Time;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
+use crate::bell::Sleeper;
 use crate::shared::Shared;
 
 /// How long an alarm sleeps at the most while the client is in use: timers do not count the time
@@ -17,62 +18,41 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How long it sleeps at the least.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Tells the task or thread that wakes the engine that it is wanted earlier.
-#[derive(Default)]
-pub(crate) struct Alarm(OnceLock<Bell>);
-
-enum Bell {
-    Task(Arc<Notify>),
-    Thread(Thread),
+/// Starts the sleeper as a task. It keeps the client until that is closed.
+pub(crate) fn spawn_task(shared: &Arc<Shared>, runtime: &Handle) {
+    let bell = Arc::new(Notify::new());
+    shared.bell.wakes(Sleeper::Task(bell.clone()));
+    let shared = shared.clone();
+    runtime.spawn(async move {
+        while let Some(pause) = look(&shared) {
+            match pause {
+                Some(pause) => {
+                    let _ = tokio::time::timeout(pause, bell.notified()).await;
+                }
+                None => bell.notified().await,
+            }
+        }
+    });
 }
 
-impl Alarm {
-    /// Wakes the sleeper; it looks by itself when there is none yet.
-    pub(crate) fn ring(&self) {
-        match self.0.get() {
-            Some(Bell::Task(bell)) => bell.notify_one(),
-            Some(Bell::Thread(sleeper)) => sleeper.unpark(),
-            None => {}
-        }
-    }
-
-    /// Starts the sleeper as a task. It keeps the client until that is closed.
-    pub(crate) fn spawn_task(shared: &Arc<Shared>, runtime: &Handle) {
-        let bell = Arc::new(Notify::new());
-        let _ = shared.alarm.0.set(Bell::Task(bell.clone()));
-        let shared = shared.clone();
-        runtime.spawn(async move {
-            while let Some(pause) = look(&shared) {
-                match pause {
-                    Some(pause) => {
-                        let _ = tokio::time::timeout(pause, bell.notified()).await;
-                    }
-                    None => bell.notified().await,
-                }
+/// Starts the sleeper as a thread.
+///
+/// # Errors
+/// When the operating system gives no thread.
+pub(crate) fn spawn_thread(shared: &Arc<Shared>) -> std::io::Result<()> {
+    let mine = shared.clone();
+    let sleeper = thread::Builder::new().name("fencelock-alarm".to_owned()).spawn(move || {
+        while let Some(pause) = look(&mine) {
+            match pause {
+                Some(pause) => thread::park_timeout(pause),
+                None => thread::park(),
             }
-        });
-    }
-
-    /// Starts the sleeper as a thread.
-    ///
-    /// # Errors
-    /// When the operating system gives no thread.
-    pub(crate) fn spawn_thread(shared: &Arc<Shared>) -> std::io::Result<()> {
-        let mine = shared.clone();
-        let sleeper =
-            thread::Builder::new().name("fencelock-alarm".to_owned()).spawn(move || {
-                while let Some(pause) = look(&mine) {
-                    match pause {
-                        Some(pause) => thread::park_timeout(pause),
-                        None => thread::park(),
-                    }
-                }
-            })?;
-        let _ = shared.alarm.0.set(Bell::Thread(sleeper.thread().clone()));
-        // What became due before there was a bell.
-        shared.alarm.ring();
-        Ok(())
-    }
+        }
+    })?;
+    shared.bell.wakes(Sleeper::Thread(sleeper.thread().clone()));
+    // What became due before there was a bell.
+    shared.bell.ring();
+    Ok(())
 }
 
 /// Does what is due, and says for how long to sleep: `Some(None)` until rung, `None` for good.

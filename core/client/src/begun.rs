@@ -1,4 +1,4 @@
-//! An acquire and a release that have begun.
+//! An acquire that has begun.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,9 +9,10 @@ use fencelock_engine::{Outcome, Time};
 use tracing::Span;
 
 use crate::Result;
-use crate::client::failed;
-use crate::guard::{By, Guard, released};
-use crate::lock::LockRef;
+use crate::guard::Guard;
+use crate::lock_ref::LockRef;
+use crate::outcome::failed;
+use crate::owner::By;
 use crate::wait::Wait;
 
 /// An acquire that has begun.
@@ -24,7 +25,9 @@ impl Started {
     pub(crate) fn guard(self) -> Acquiring {
         let span = match &self {
             Started::Granted(_) => Span::none(),
-            Started::Pending { lock, .. } => tracing::debug_span!("acquire", lock = %lock.name),
+            Started::Pending { lock, .. } => {
+                tracing::debug_span!("acquire", lock = ?lock.name.as_str())
+            }
         };
         Acquiring { started: Some(self), span }
     }
@@ -38,7 +41,7 @@ impl Started {
         now: Time,
     ) -> Result<Guard> {
         match outcome {
-            Outcome::Granted(grant) => Ok(Guard::new(lock, wait.into_cell(), by, grant, now)),
+            Outcome::Granted(grant) => Ok(Guard::new(lock, wait.into_listener(), by, grant, now)),
             other => Err(failed(other)),
         }
     }
@@ -76,29 +79,5 @@ impl Future for Acquiring {
             }
             _ => unreachable!("it is polled again after it has ended"),
         })
-    }
-}
-
-/// Resolves when a release has ended; as small as [`Acquiring`].
-pub(crate) struct Releasing(Option<Result<Option<Wait>>>);
-
-impl Releasing {
-    pub(crate) fn new(begun: Result<Option<Wait>>) -> Releasing {
-        Releasing(Some(begun))
-    }
-}
-
-impl Future for Releasing {
-    type Output = Result<()>;
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        if let Some(Ok(Some(wait))) = &mut self.0 {
-            let (outcome, _) = ready!(Pin::new(wait).poll(cx));
-            self.0 = None;
-            return Poll::Ready(released(outcome));
-        }
-        match self.0.take() {
-            Some(begun) => Poll::Ready(begun.map(drop)),
-            None => unreachable!("it is polled again after it has ended"),
-        }
     }
 }

@@ -6,15 +6,14 @@ use std::time::Duration;
 
 use fencelock_engine::Options;
 
-use crate::client::Client;
+use crate::Result;
 use crate::open::StoreOptions;
 use crate::url::{ClientOptions, StoreUrl};
-use crate::{Result, blocking};
 
-/// Options of a [`Client`]; from [`Client::builder`].
+/// Options of a [`Client`](crate::Client); from [`Client::builder`](crate::Client::builder).
 ///
 /// The same options may stand in the URL's query: `lease`, `claim`, `request_timeout`,
-/// `connect_timeout` with a unit (`10s`, `500ms`, `2m`), `label`. What is set here wins.
+/// `connect_timeout`, `retention` with a unit (`10s`, `500ms`, `2m`), `label`. What is set here wins.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
@@ -70,9 +69,9 @@ impl Builder {
         self
     }
 
-    /// How long a request may go unanswered before the connection is given up; also the bound of
-    /// a try, a release and every other call that has no bound of its own. At least 10 ms, default
-    /// 3 s.
+    /// How long the store may owe an answer before its connection is doubted, and another one is
+    /// tried; also the bound of a try, a release and every other call that has no bound of its own.
+    /// At least 10 ms, default 3 s.
     #[must_use]
     pub fn request_timeout(mut self, limit: Duration) -> Builder {
         self.set.request_timeout = Some(limit);
@@ -87,9 +86,22 @@ impl Builder {
         self
     }
 
+    /// How long the store keeps a lock's record after a release that leaves nothing to tell: nobody
+    /// holds or waits, and the holder released in time. So names that are used once do not fill the
+    /// store. Later the next holder's `previous_abandoned` is unknown. At least twice the claim, at
+    /// most 24 h, default 60 s or twice the claim; and more than the store's clock may ever be set
+    /// back, or the clocks of the servers that take over from each other differ, since fencing tokens
+    /// stay in order by it.
+    #[must_use]
+    pub fn retention(mut self, retention: Duration) -> Builder {
+        self.set.retention = Some(retention);
+        self
+    }
+
     /// How many times in a row, and for how long, a released lock may pass to waiters of this
-    /// client without asking the store while another client waits. Default 64 and 10 ms; 0 grants
-    /// turn local hand-off off.
+    /// client without asking the store while another client waits; to callers that came after that
+    /// client's only while the latest holds were so short that the run can be expected to end in
+    /// time. Default 64 and 10 ms; 0 grants turn local hand-off off.
     #[must_use]
     pub fn local_run(mut self, grants: u32, time: Duration) -> Builder {
         self.local_run = Some((grants, time));
@@ -138,40 +150,6 @@ impl Builder {
         self
     }
 
-    /// Connects and waits until the store has answered. Must be called in a tokio runtime.
-    ///
-    /// # Errors
-    /// As [`Client::connect`].
-    ///
-    /// # Cancel safety
-    /// Dropping the future gives the connection up.
-    pub async fn connect(self) -> Result<Client> {
-        crate::connect::connect(self).await
-    }
-
-    /// Makes the client without waiting for the store, and without failing if it is not there yet:
-    /// acquires wait for it. Must be called in a tokio runtime.
-    ///
-    /// # Errors
-    /// `InvalidArgument`, `Unsupported`.
-    pub fn connect_lazy(self) -> Result<Client> {
-        crate::connect::connect_lazy(self)
-    }
-
-    /// Connects a [`blocking::Client`].
-    ///
-    /// # Errors
-    /// As [`Client::connect`].
-    ///
-    /// ```
-    /// let client = fencelock::Client::builder("memory:").connect_blocking()?;
-    /// client.lock("x")?.acquire()?.release()?;
-    /// # Ok::<(), fencelock::Error>(())
-    /// ```
-    pub fn connect_blocking(self) -> Result<blocking::Client> {
-        blocking::Client::from_builder(self)
-    }
-
     /// The parsed URL, the engine's options, and what else connecting needs.
     pub(crate) fn resolve(self) -> Result<Resolved> {
         let (url, from_url) = self.store.url(&self.url)?;
@@ -186,6 +164,7 @@ impl Builder {
         if let Some(limit) = set.request_timeout {
             options.request_timeout = limit;
         }
+        options.retention = set.retention.unwrap_or(options.retention.max(options.claim * 2));
         if let Some((grants, time)) = self.local_run {
             options.local_run_grants = grants;
             options.local_run_time = time;

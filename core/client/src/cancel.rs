@@ -5,10 +5,11 @@ use std::sync::{Arc, Weak};
 use fencelock_engine::CallKey;
 use parking_lot::Mutex;
 
+use crate::Result;
 use crate::begun::Started;
-use crate::cell::Cell;
+use crate::errors::cancelled;
+use crate::listener::Listener;
 use crate::shared::Shared;
-use crate::{Error, ErrorKind, Result};
 
 /// Cancels blocking waits from another thread, once and for good. Cheap to clone; all clones are
 /// the same token. An async wait needs none: drop its future.
@@ -28,7 +29,7 @@ struct Armed {
     id: u64,
     shared: Weak<Shared>,
     call: CallKey,
-    cell: Cell,
+    listener: Listener,
 }
 
 impl CancelToken {
@@ -69,7 +70,7 @@ impl CancelToken {
         let mut state = self.0.lock();
         let id = state.next;
         state.next += 1;
-        let armed = Armed { id, shared, call, cell: wait.cell().clone() };
+        let armed = Armed { id, shared, call, listener: wait.listener().clone() };
         if state.cancelled {
             drop(state);
             armed.cancel();
@@ -83,14 +84,9 @@ impl CancelToken {
 impl Armed {
     fn cancel(&self) {
         if let Some(shared) = self.shared.upgrade() {
-            shared.cancel_told(self.call, &self.cell);
+            shared.cancel_told(self.call, &self.listener);
         }
     }
-}
-
-/// What a cancelled wait ends with.
-pub(crate) fn cancelled() -> Error {
-    Error::new(ErrorKind::Cancelled, "the wait for the lock was cancelled")
 }
 
 /// Forgets a registered wait.

@@ -3,16 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencelock_engine::{Name, Outcome};
+use fencelock_engine::request::Break;
+use fencelock_engine::{Name, Time};
 
-use crate::builder::Builder;
 use crate::guard::Guard;
-use crate::lock::{Lock, LockRef};
+use crate::handle::{self, Handle};
+use crate::listener::Listener;
+use crate::lock::Lock;
+use crate::lock_ref::LockRef;
 use crate::metrics::Metrics;
-use crate::shared::{Handle, Shared, unexpected};
+use crate::outcome::{broken, inspected, listed, pinged, revoked};
+use crate::shared::{Core, Shared};
 use crate::ticket::Ticket;
 use crate::wait::Wait;
-use crate::{Capabilities, Error, LockInfo, Result};
+use crate::{Broken, Capabilities, LockInfo, Result};
 
 /// How often a client that drains looks whether it is done.
 pub(crate) const DRAIN_LOOK: Duration = Duration::from_millis(2);
@@ -39,49 +43,6 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects with the default options, and waits until the store has answered.
-    ///
-    /// Must be called in a tokio runtime; the client's background work lives there.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for a URL that cannot be read, `Unsupported` for a store that this build
-    /// does not have, `Misconfigured` at once for a wrong password, a missing permission and the
-    /// like, `Unavailable` when the store did not answer within the connect timeout.
-    ///
-    /// # Cancel safety
-    /// Dropping the future gives the connection up.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-    /// use fencelock::{Client, ErrorKind};
-    ///
-    /// assert!(Client::connect("memory:").await.is_ok());
-    /// let error = Client::connect("carrier-pigeon://roof").await.unwrap_err();
-    /// assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    /// # }
-    /// ```
-    pub async fn connect(url: impl AsRef<str>) -> Result<Client> {
-        Client::builder(url).connect().await
-    }
-
-    /// Options for a client of the store at `url`. Nothing is checked before
-    /// [`Builder::connect`].
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
-    /// use std::time::Duration;
-    ///
-    /// let client = fencelock::Client::builder("memory:")
-    ///     .lease(Duration::from_secs(10))
-    ///     .label("billing")
-    ///     .connect()
-    ///     .await?;
-    /// # drop(client); Ok(()) }
-    /// ```
-    pub fn builder(url: impl AsRef<str>) -> Builder {
-        Builder::new(url.as_ref())
-    }
-
     /// The lock `name`. Cheap, and asks the store nothing.
     ///
     /// # Errors
@@ -151,11 +112,13 @@ impl Client {
     /// ```
     pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Option<LockInfo>> {
         let name = self.name(name)?;
-        inspected(self.start(|core, now, cell| core.engine.inspect(now, &name, cell))?.await.0)
+        inspected(
+            self.start(|core, now, listener| core.engine.inspect(now, &name, listener))?.await.0,
+        )
     }
 
-    /// The names of at most `limit` locks that begin with `prefix` (empty: all), in the store's
-    /// order. A lock that was used lately may be listed although nobody holds it.
+    /// The first `limit` names of locks that begin with `prefix` (empty: all), in the order of their
+    /// bytes. No more than these are remembered on the way, however many there are. A lock that was used lately may be listed although nobody holds it.
     ///
     /// # Errors
     /// `Unavailable`, `Misconfigured`, `Closed`.
@@ -172,12 +135,20 @@ impl Client {
     /// # drop(guard); Ok(()) }
     /// ```
     pub async fn list(&self, prefix: &str, limit: usize) -> Result<Vec<Name>> {
-        listed(self.start(|core, now, cell| core.engine.list(now, prefix, limit, cell))?.await.0)
+        listed(
+            self.start(|core, now, listener| core.engine.list(now, prefix, limit, listener))?
+                .await
+                .0,
+        )
     }
 
-    /// Ends every hold on a lock, whoever has it, and gives how many there were. The holders are
-    /// told, but one that does not listen goes on believing in its hold until its validity ends:
-    /// only fencing keeps its writes out.
+    /// Ends the holds on a lock that were seen under `token`, whoever has them. The token is that
+    /// of [`inspect`](Client::inspect) or of a hold; who got the lock after it is left alone, so
+    /// that a break may be repeated. The holders are told, but one that does not listen goes on
+    /// believing in its hold until its validity ends: only fencing keeps its writes out.
+    ///
+    /// A client may pass a lock on between its own callers without the store: those are one tenure,
+    /// which ends as a whole.
     ///
     /// # Errors
     /// `Unavailable`, `Misconfigured`, `Closed`, `InvalidArgument` for the name.
@@ -189,13 +160,16 @@ impl Client {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
     /// # let client = fencelock::Client::connect("memory:").await?;
     /// let guard = client.lock("stuck")?.acquire().await?;
-    /// assert_eq!(client.break_lock("stuck").await?, 1);
+    /// let seen = client.inspect("stuck").await?.unwrap().token;
+    /// assert_eq!(client.break_lock("stuck", seen).await?, fencelock::Broken::Ended(1));
     /// guard.lost().await;
     /// # Ok(()) }
     /// ```
-    pub async fn break_lock(&self, name: impl AsRef<str>) -> Result<usize> {
-        let name = self.name(name)?;
-        broken(self.start(|core, now, cell| core.engine.break_lock(now, &name, cell))?.await.0)
+    pub async fn break_lock(&self, name: impl AsRef<str>, token: u64) -> Result<Broken> {
+        let what = Break { lock: self.name(name)?, token, hold: None };
+        broken(
+            self.start(|core, now, listener| core.engine.break_lock(now, what, listener))?.await.0,
+        )
     }
 
     /// ZooKeeper: asks the holder of a lock to give it up soon, as Curator's revocation does, and
@@ -210,7 +184,7 @@ impl Client {
     /// Once polled, the holder may be asked although the future is dropped.
     pub async fn request_revoke(&self, name: impl AsRef<str>) -> Result<bool> {
         let name = self.name(name)?;
-        revoked(self.start(|core, now, cell| core.engine.revoke(now, &name, cell))?.await.0)
+        revoked(self.start(|core, now, listener| core.engine.revoke(now, &name, listener))?.await.0)
     }
 
     /// A name that the store can have.
@@ -237,7 +211,7 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub async fn ping(&self) -> Result<Duration> {
-        pinged(self.start(|core, now, cell| core.engine.ping(now, cell))?.await.0)
+        pinged(self.start(|core, now, listener| core.engine.ping(now, listener))?.await.0)
     }
 
     /// Closes the client: cancels what waits, tells every hold that it is lost
@@ -260,7 +234,7 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub async fn close(&self) {
-        self.shared().close().await;
+        handle::close(self.shared()).await;
     }
 
     /// Closes the client when nothing is held and nobody waits any more, or when `limit` has
@@ -292,33 +266,12 @@ impl Client {
     pub async fn drain(&self, limit: Duration) -> bool {
         let begun = tokio::time::Instant::now();
         let mut drained = self.shared().drain_more();
-        while !drained && begun.elapsed() < limit {
+        while !drained && !self.is_closed() && begun.elapsed() < limit {
             tokio::time::sleep(DRAIN_LOOK).await;
             drained = self.shared().drain_more();
         }
         self.close().await;
         drained
-    }
-
-    /// Closes the client when the process is told to end (SIGTERM; Ctrl-C where there is none).
-    /// The handle resolves when that is done.
-    ///
-    /// From now on SIGTERM does not end the process by itself: await the handle, then return from
-    /// `main`. Call it in a tokio runtime.
-    ///
-    /// ```no_run
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
-    /// # async fn serve() {}
-    /// let client = fencelock::Client::connect("redis://127.0.0.1").await?;
-    /// let ended = client.close_on_sigterm();
-    /// tokio::select! {
-    ///     () = serve() => client.close().await,
-    ///     _ = ended => {}
-    /// }
-    /// # Ok(()) }
-    /// ```
-    pub fn close_on_sigterm(&self) -> tokio::task::JoinHandle<()> {
-        crate::sigterm::close_on_sigterm(self)
     }
 
     /// Whether the client is closed, or belongs to the process that forked this one.
@@ -332,6 +285,23 @@ impl Client {
     /// ```
     pub fn is_closed(&self) -> bool {
         self.shared().is_closed() || self.shared().is_forked()
+    }
+
+    /// Whether this client holds nothing (but what was lost), waits for nothing, and has no release on
+    /// its way: who ends a process may look here how long to let it live, without turning anybody away as
+    /// [`Client::drain`] does.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+    /// # let client = fencelock::Client::connect("memory:").await?;
+    /// let guard = client.lock("busy")?.acquire().await?;
+    /// assert!(!client.is_idle());
+    /// guard.release().await?;
+    /// assert!(client.is_idle());
+    /// # Ok(()) }
+    /// ```
+    pub fn is_idle(&self) -> bool {
+        self.shared().is_idle()
     }
 
     /// What the client has counted since it was made.
@@ -371,11 +341,8 @@ impl Client {
     }
 
     /// Begins a call that asks the store.
-    pub(crate) fn start(
-        &self,
-        call: impl FnOnce(&mut crate::shared::Core, fencelock_engine::Time, crate::cell::Cell),
-    ) -> Result<Wait> {
-        Shared::start(self.shared(), call)
+    pub(crate) fn start(&self, call: impl FnOnce(&mut Core, Time, Listener)) -> Result<Wait> {
+        Wait::begin(self.shared(), call)
     }
 }
 
@@ -385,48 +352,5 @@ impl std::fmt::Debug for Client {
             .field("store", &self.capabilities().store)
             .field("id", &self.id())
             .finish_non_exhaustive()
-    }
-}
-
-pub(crate) fn inspected(outcome: Outcome) -> Result<Option<LockInfo>> {
-    match outcome {
-        Outcome::Inspected(info) => Ok(info.map(|info| *info)),
-        other => Err(failed(other)),
-    }
-}
-
-pub(crate) fn listed(outcome: Outcome) -> Result<Vec<Name>> {
-    match outcome {
-        Outcome::Listed(names) => Ok(names),
-        other => Err(failed(other)),
-    }
-}
-
-pub(crate) fn broken(outcome: Outcome) -> Result<usize> {
-    match outcome {
-        Outcome::Broken(count) => Ok(count),
-        other => Err(failed(other)),
-    }
-}
-
-pub(crate) fn revoked(outcome: Outcome) -> Result<bool> {
-    match outcome {
-        Outcome::Revoked(told) => Ok(told),
-        other => Err(failed(other)),
-    }
-}
-
-pub(crate) fn pinged(outcome: Outcome) -> Result<Duration> {
-    match outcome {
-        Outcome::Time(micros) => Ok(Duration::from_micros(micros)),
-        other => Err(failed(other)),
-    }
-}
-
-/// The error in an outcome that is not the wanted one.
-pub(crate) fn failed(outcome: Outcome) -> Error {
-    match outcome {
-        Outcome::Failed(error) => error,
-        other => unexpected(&other),
     }
 }

@@ -5,32 +5,91 @@ use std::time::Duration;
 
 use tokio::runtime::Handle as Runtime;
 
-use crate::alarm::Alarm;
+use crate::alarm;
 use crate::builder::{Builder, Resolved};
 use crate::client::Client;
+use crate::errors::no_runtime;
+use crate::handle::Handle;
 use crate::open::Store;
-use crate::shared::{Handle, Link, Shared};
+use crate::shared::{Link, Shared};
 use crate::{Error, ErrorKind, Result};
 
-/// Connects, and waits until the store has answered.
-pub(crate) async fn connect(builder: Builder) -> Result<Client> {
-    let resolved = builder.resolve()?;
-    let (limit, url) = (resolved.patience(), resolved.url.to_string());
-    let client = open(resolved)?;
-    answered(&client, limit, &url).await?;
-    Ok(client)
+impl Client {
+    /// Connects with the default options, and waits until the store has answered.
+    ///
+    /// Must be called in a tokio runtime; the client's background work lives there.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a URL that cannot be read, `Unsupported` for a store that this build
+    /// does not have, `Misconfigured` at once for a wrong password, a missing permission and the
+    /// like, `Unavailable` when the store did not answer within the connect timeout.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the connection up.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// use fencelock::{Client, ErrorKind};
+    ///
+    /// assert!(Client::connect("memory:").await.is_ok());
+    /// let error = Client::connect("carrier-pigeon://roof").await.unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    /// # }
+    /// ```
+    pub async fn connect(url: impl AsRef<str>) -> Result<Client> {
+        Client::builder(url).connect().await
+    }
+
+    /// Options for a client of the store at `url`. Nothing is checked before
+    /// [`Builder::connect`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+    /// use std::time::Duration;
+    ///
+    /// let client = fencelock::Client::builder("memory:")
+    ///     .lease(Duration::from_secs(10))
+    ///     .label("billing")
+    ///     .connect()
+    ///     .await?;
+    /// # drop(client); Ok(()) }
+    /// ```
+    pub fn builder(url: impl AsRef<str>) -> Builder {
+        Builder::new(url.as_ref())
+    }
 }
 
-/// Makes the client without waiting for the store.
-pub(crate) fn connect_lazy(builder: Builder) -> Result<Client> {
-    open(builder.resolve()?)
+impl Builder {
+    /// Connects and waits until the store has answered. Must be called in a tokio runtime.
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the connection up.
+    pub async fn connect(self) -> Result<Client> {
+        let resolved = self.resolve()?;
+        let (limit, url) = (resolved.patience(), resolved.url.to_string());
+        let client = open(resolved)?;
+        answered(&client, limit, &url).await?;
+        Ok(client)
+    }
+
+    /// Makes the client without waiting for the store, and without failing if it is not there yet:
+    /// acquires wait for it. Must be called in a tokio runtime.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, `Unsupported`.
+    pub fn connect_lazy(self) -> Result<Client> {
+        open(self.resolve()?)
+    }
 }
 
 fn open(resolved: Resolved) -> Result<Client> {
     let runtime = Runtime::try_current().map_err(|_| no_runtime())?;
     let (client, store) = prepare(resolved)?;
     store.open(client.shared(), Some(&runtime))?;
-    Alarm::spawn_task(client.shared(), &runtime);
+    alarm::spawn_task(client.shared(), &runtime);
     Ok(client)
 }
 
@@ -65,12 +124,4 @@ pub(crate) async fn answered(client: &Client, limit: Duration, url: &str) -> Res
             humantime::format_duration(limit)
         ),
     ))
-}
-
-pub(crate) fn no_runtime() -> Error {
-    Error::new(
-        ErrorKind::InvalidArgument,
-        "the async client must be connected in a tokio runtime; without one, use \
-         fencelock::blocking",
-    )
 }

@@ -1,21 +1,22 @@
 //! A hold, and what its holder can learn of it.
 
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use fencelock_engine::{Ended, Grant, HoldKey, Outcome, Time};
+use fencelock_engine::{Ended, Grant, HoldKey, Time};
 
-use crate::begun::Releasing;
-use crate::cell::{Cell, Over, WatchKey};
-use crate::client::failed;
 use crate::clock;
-use crate::lock::LockRef;
-use crate::nest::{Left, Shared as Shares};
-use crate::shared::{Core, Shared, forked};
+use crate::errors::forked;
+use crate::hold_events::{Lost, Wanted};
+use crate::listener::{Listener, Over};
+use crate::lock_ref::LockRef;
+use crate::outcome::extended;
+use crate::owner::By;
+use crate::reentry::{Left, Shared as Shares};
+use crate::releasing::Releasing;
+use crate::shared::{Core, Shared};
 use crate::ticket::Ticket;
 use crate::wait::Wait;
 use crate::{Abandoned, Error, ErrorKind, LossReason, OwnerId, Result, Token};
@@ -40,7 +41,7 @@ use crate::{Abandoned, Error, ErrorKind, LossReason, OwnerId, Result, Token};
 #[must_use = "dropping the guard releases the lock"]
 pub struct Guard {
     lock: Arc<LockRef>,
-    cell: Cell,
+    listener: Listener,
     owner: Option<OwnerId>,
     hold: HoldKey,
     token: Token,
@@ -54,25 +55,23 @@ pub struct Guard {
     since: Time,
 }
 
-/// Who acquired: what a guard needs to know of it.
-pub(crate) struct By {
-    /// The explicit owner.
-    pub(crate) explicit: Option<OwnerId>,
-    /// The local owner of a hold that others may share.
-    pub(crate) nested: Option<u64>,
-}
-
 impl Guard {
-    pub(crate) fn new(lock: Arc<LockRef>, cell: Cell, by: By, grant: Grant, since: Time) -> Guard {
+    pub(crate) fn new(
+        lock: Arc<LockRef>,
+        listener: Listener,
+        by: By,
+        grant: Grant,
+        since: Time,
+    ) -> Guard {
         let By { explicit: owner, nested } = by;
-        tracing::trace!(lock = %lock.name, token = grant.token.get(), "granted");
+        tracing::trace!(lock = ?lock.name.as_str(), token = grant.token.get(), "granted");
         let mut reentry = grant.reentry;
         if let Some(owner) = &owner {
             // Whether another client has a hold of the owner, only the store knows.
             let had = lock.shared().with(|core, now| {
-                let mut holds = core.roster.holds(&lock.name, owner).iter();
+                let mut holds = core.owner_holds.holds(&lock.name, owner).iter();
                 let had = holds.any(|hold| core.engine.remaining(now, *hold).is_some());
-                core.roster.enter(&lock.name, owner, grant.hold);
+                core.owner_holds.enter(&lock.name, owner, grant.hold);
                 had
             });
             reentry |= had.unwrap_or(false);
@@ -81,11 +80,12 @@ impl Guard {
         let nested = nested.filter(|_| !reentry);
         if let Some(owner) = nested {
             let (hold, token, abandoned) = (grant.hold, grant.token, grant.abandoned);
-            lock.nests.open(owner, Shares { cell: cell.clone(), hold, token, abandoned, since });
+            lock.reentrant
+                .open(owner, Shares { listener: listener.clone(), hold, token, abandoned, since });
         }
         Guard {
             lock,
-            cell,
+            listener,
             owner,
             hold: grant.hold,
             token: grant.token,
@@ -100,10 +100,10 @@ impl Guard {
 
     /// One more level of a hold.
     pub(crate) fn nested(lock: Arc<LockRef>, shared: Shares) -> Guard {
-        let Shares { cell, hold, token, abandoned, since } = shared;
+        let Shares { listener, hold, token, abandoned, since } = shared;
         Guard {
             lock,
-            cell,
+            listener,
             owner: None,
             hold,
             token,
@@ -155,7 +155,7 @@ impl Guard {
     /// Whether the hold can be trusted at this moment. Reads the clock; asks the store nothing.
     pub fn is_valid(&self) -> bool {
         // Without the engine's mutex, as this is asked often.
-        let known = self.cell.is_certain(clock::now())
+        let known = self.listener.is_certain(clock::now())
             && !self.released.load(Ordering::Acquire)
             && !self.shared().is_forked();
         known || !self.remaining().is_zero()
@@ -164,7 +164,7 @@ impl Guard {
     /// Whether the holder was told that the hold is lost. Cheaper than [`Guard::is_valid`], which
     /// also looks at the clock.
     pub fn is_lost(&self) -> bool {
-        self.cell.is_lost()
+        self.listener.is_lost()
     }
 
     /// How long the hold can be trusted from now on if it is not renewed; zero when it has ended.
@@ -172,7 +172,7 @@ impl Guard {
         if self.released.load(Ordering::Acquire) {
             return Duration::ZERO;
         }
-        let shared = self.shares.then_some(&self.cell);
+        let shared = self.shares.then_some(&self.listener);
         self.lock.remaining(self.hold, shared).unwrap_or(Duration::ZERO)
     }
 
@@ -183,7 +183,7 @@ impl Guard {
     /// # Cancel safety
     /// Safe to drop and to call again.
     pub fn lost(&self) -> Lost {
-        Lost { cell: self.cell.clone(), key: WatchKey::default(), over: self.over() }
+        Lost::new(self.listener.clone(), self.over())
     }
 
     /// Calls `callback` once when the hold ends before its release, also when it is the release that
@@ -198,7 +198,7 @@ impl Guard {
     /// # Ok(()) }
     /// ```
     pub fn on_lost(&self, callback: impl FnOnce(LossReason) + Send + 'static) {
-        self.cell.on_lost(self.over(), Box::new(callback));
+        self.listener.on_lost(self.over(), Box::new(callback));
     }
 
     /// Resolves when another client waits for this lock. A holder that can pause its work may
@@ -207,7 +207,7 @@ impl Guard {
     /// # Cancel safety
     /// Safe to drop and to call again.
     pub fn wanted(&self) -> Wanted {
-        Wanted { cell: self.cell.clone(), key: WatchKey::default(), over: self.over() }
+        Wanted::new(self.listener.clone(), self.over())
     }
 
     /// Calls `callback` once when another client waits for this lock; at once when one does. As
@@ -221,12 +221,12 @@ impl Guard {
     /// # Ok(()) }
     /// ```
     pub fn on_wanted(&self, callback: impl FnOnce() + Send + 'static) {
-        self.cell.on_wanted(self.over(), Box::new(callback));
+        self.listener.on_wanted(self.over(), Box::new(callback));
     }
 
     /// Whether another client waits for this lock, as far as is known.
     pub fn is_wanted(&self) -> bool {
-        self.cell.wanted()
+        self.listener.wanted()
     }
 
     /// Whether the previous holder was lost instead of releasing: then what the lock protects may
@@ -323,7 +323,7 @@ impl Guard {
     fn lost_before(&self) -> Error {
         let why = match self.shared().is_forked() {
             true => "it belongs to the process that forked this one",
-            false => self.cell.lost().map_or("its validity ended", LossReason::describe),
+            false => self.listener.lost().map_or("its validity ended", LossReason::describe),
         };
         Error::new(
             ErrorKind::Lost,
@@ -342,7 +342,7 @@ impl Guard {
     fn over(&self) -> Over {
         let over = self.over.get_or_init(Arc::default);
         // After it can be seen: a release at the same time sees it, or is seen here.
-        if self.released.load(Ordering::SeqCst) && !self.cell.is_lost() {
+        if self.released.load(Ordering::SeqCst) && !self.listener.is_lost() {
             over.store(true, Ordering::Release);
         }
         over.clone()
@@ -359,10 +359,10 @@ impl Guard {
         if !self.shares {
             return false;
         }
-        match self.lock.nests.leave(self.hold) {
+        match self.lock.reentrant.leave(self.hold) {
             Left::Inner => {
                 if let Some(over) = self.over.get() {
-                    self.cell.forget(over);
+                    self.listener.forget(over);
                 }
                 true
             }
@@ -374,8 +374,8 @@ impl Guard {
     }
 
     pub(crate) fn start_extend(&self, lease: Duration) -> Result<Wait> {
-        let cell = Cell::default();
-        let handle = cell.clone();
+        let listener = Listener::default();
+        let handle = listener.clone();
         let shared = self.shared();
         let (asked, flush) =
             shared.with_unflushed(|core, now| core.engine.extend(now, self.hold, lease, handle))?;
@@ -385,7 +385,7 @@ impl Guard {
                 shared.flush();
             }
         })?;
-        Ok(Wait::call(shared.clone(), cell, flush))
+        Ok(Wait::call(shared.clone(), listener, flush))
     }
 
     /// `None`: it is done already.
@@ -397,16 +397,16 @@ impl Guard {
             return Err(forked());
         }
         if self.goes_on() {
-            return match self.cell.lost() {
+            return match self.listener.lost() {
                 Some(_) => Err(self.lost_before()),
                 None => Ok(None),
             };
         }
-        let cell = self.cell.clone();
+        let listener = self.listener.clone();
         let shared = self.shared();
         let (ended, flush) = shared.with_unflushed(|core, now| {
             self.leave(core, now);
-            core.engine.release(now, self.hold, Some(cell))
+            core.engine.release(now, self.hold, Some(listener))
         })?;
         let ended = ended.inspect_err(|_| {
             if flush {
@@ -420,7 +420,7 @@ impl Guard {
                 }
                 Ok(None)
             }
-            Ended::Pending => Ok(Some(Wait::call(shared.clone(), self.cell.clone(), flush))),
+            Ended::Pending => Ok(Some(Wait::call(shared.clone(), self.listener.clone(), flush))),
         }
     }
 
@@ -429,7 +429,7 @@ impl Guard {
             core.counts.held(now.since(self.since));
         }
         if let Some(owner) = &self.owner {
-            core.roster.leave(&self.lock.name, owner, self.hold);
+            core.owner_holds.leave(&self.lock.name, owner, self.hold);
         }
     }
 
@@ -463,71 +463,5 @@ impl std::fmt::Debug for Guard {
             .field("token", &self.token)
             .field("valid", &self.is_valid())
             .finish_non_exhaustive()
-    }
-}
-
-pub(crate) fn extended(outcome: Outcome) -> Result<()> {
-    match outcome {
-        Outcome::Extended => Ok(()),
-        other => Err(failed(other)),
-    }
-}
-
-pub(crate) fn released(outcome: Outcome) -> Result<()> {
-    match outcome {
-        Outcome::Released => Ok(()),
-        other => Err(failed(other)),
-    }
-}
-
-/// Resolves when a hold is lost; from [`Guard::lost`].
-#[must_use = "futures do nothing unless polled"]
-#[derive(Debug)]
-pub struct Lost {
-    cell: Cell,
-    key: WatchKey,
-    over: Over,
-}
-
-impl Future for Lost {
-    type Output = LossReason;
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<LossReason> {
-        let this = &mut *self;
-        match this.cell.poll_lost(&mut this.key, cx.waker()) {
-            Poll::Ready(_) if this.over.load(Ordering::Acquire) => Poll::Pending,
-            polled => polled,
-        }
-    }
-}
-
-impl Drop for Lost {
-    fn drop(&mut self) {
-        self.cell.unwatch(&self.key);
-    }
-}
-
-/// Resolves when another client waits for a hold's lock; from [`Guard::wanted`].
-#[must_use = "futures do nothing unless polled"]
-#[derive(Debug)]
-pub struct Wanted {
-    cell: Cell,
-    key: WatchKey,
-    over: Over,
-}
-
-impl Future for Wanted {
-    type Output = ();
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = &mut *self;
-        match this.cell.poll_wanted(&mut this.key, cx.waker()) {
-            Poll::Ready(()) if this.over.load(Ordering::Acquire) => Poll::Pending,
-            polled => polled,
-        }
-    }
-}
-
-impl Drop for Wanted {
-    fn drop(&mut self) {
-        self.cell.unwatch(&self.key);
     }
 }

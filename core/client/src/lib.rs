@@ -52,20 +52,28 @@ compile_error!(
 
 mod alarm;
 mod begun;
+mod bell;
 mod builder;
 mod cancel;
-mod cell;
 mod client;
 mod clock;
 mod connect;
+mod effects;
+mod errors;
 pub mod fork;
 mod guard;
+mod handle;
+mod hold_events;
+mod listener;
 mod lock;
+mod lock_ref;
 mod metrics;
-mod nest;
 mod open;
+mod outcome;
 mod owner;
-mod roster;
+mod owner_holds;
+mod reentry;
+mod releasing;
 mod shared;
 mod sigterm;
 mod survey;
@@ -81,8 +89,8 @@ pub mod cork;
 #[cfg(feature = "redis")]
 pub mod redis {
     pub use fencelock_redis::{
-        Address, Credentials, CredentialsFuture, Fact, Login, Options, Protocol, Severity, Survey,
-        Tls, survey,
+        Address, Credentials, CredentialsFuture, Finding, Login, Options, Protocol, Severity,
+        Survey, Tls, survey,
     };
 }
 
@@ -95,12 +103,13 @@ pub mod zookeeper {
 pub use builder::Builder;
 pub use cancel::CancelToken;
 pub use client::Client;
-pub use fencelock_engine::fact::{Fact, Severity};
+pub use fencelock_engine::finding::{Finding, Severity};
 pub use fencelock_engine::hold::LossReason;
-pub use fencelock_engine::reply::{Abandoned, HoldInfo, LockInfo, WaiterInfo};
+pub use fencelock_engine::reply::{Abandoned, Broken, HoldInfo, LockInfo, WaiterInfo};
 pub use fencelock_engine::transport::Capabilities;
 pub use fencelock_engine::{Error, ErrorKind, HoldId, Name, OwnerId, Token};
-pub use guard::{Guard, Lost, Wanted};
+pub use guard::Guard;
+pub use hold_events::{Lost, Wanted};
 pub use lock::Lock;
 pub use metrics::{Bucket, Histogram, Metrics};
 pub use survey::survey;

@@ -3,19 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencelock_engine::hold::LockKey;
 use fencelock_engine::request::Mode;
-use fencelock_engine::{Acquired, Ask, HoldKey, Name, Owner, Patience, Time};
+use fencelock_engine::{Acquired, Ask, Owner, Patience};
 
 use crate::begun::Started;
-use crate::cell::Cell;
-use crate::client::inspected;
-use crate::guard::{By, Guard};
-use crate::nest::{Nests, Shared as Shares};
-use crate::owner::Identity;
-use crate::shared::{Core, Handle, Shared, draining};
+use crate::errors::draining;
+use crate::guard::Guard;
+use crate::listener::Listener;
+use crate::lock_ref::LockRef;
+use crate::outcome::inspected;
+use crate::owner::{By, Identity};
 use crate::wait::Wait;
-use crate::{OwnerId, Result, Token, clock};
+use crate::{OwnerId, Result, Token};
 
 /// A lock on a store, with the options of its acquisitions. Cheap to clone; a clone with other
 /// options is the same lock.
@@ -156,7 +155,8 @@ impl Lock {
     }
 
     /// Acquires the lock, waiting as long as it takes, first come, first served. An outage of the
-    /// store is waited out.
+    /// store is waited out. Branches of one task that wait at the same time get the lock together,
+    /// under one token.
     ///
     /// # Errors
     /// `Misconfigured`, `InvalidArgument`, `Unsupported`, `Closed`; `Unavailable` only when too many
@@ -184,8 +184,9 @@ impl Lock {
     /// Acquires the lock, waiting for at most `limit`.
     ///
     /// # Errors
-    /// `TimedOut` when others held it all the while, `Unavailable` when the store could not be
-    /// asked; and those of [`Lock::acquire`].
+    /// `TimedOut` when others held it all the while, or the store took longer to answer than so
+    /// short a limit; `Unavailable` when it cannot be reached, or did not answer for the request
+    /// timeout; and those of [`Lock::acquire`].
     ///
     /// # Cancel safety
     /// As [`Lock::acquire`].
@@ -214,6 +215,20 @@ impl Lock {
         }
     }
 
+    /// Whether anybody holds the lock through this client, any owner and any handle. Asks the
+    /// store nothing: another client's hold is not seen.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+    /// # let client = fencelock::Client::connect("memory:").await?;
+    /// let guard = client.lock("seen")?.acquire().await?;
+    /// assert!(client.lock("seen")?.is_held());
+    /// # drop(guard); Ok(()) }
+    /// ```
+    pub fn is_held(&self) -> bool {
+        self.inner.is_held()
+    }
+
     pub(crate) fn start(&self, limit: Limit) -> Result<Started> {
         self.start_ask(limit, None)
     }
@@ -224,7 +239,9 @@ impl Lock {
 
     pub(crate) fn start_inspect(&self) -> Result<Wait> {
         let name = &self.inner.name;
-        Shared::start(self.inner.shared(), |core, now, cell| core.engine.inspect(now, name, cell))
+        Wait::begin(self.inner.shared(), |core, now, listener| {
+            core.engine.inspect(now, name, listener)
+        })
     }
 
     fn start_ask(&self, limit: Limit, attach: Option<Token>) -> Result<Started> {
@@ -244,9 +261,9 @@ impl Lock {
             Owner::Local(_) => None,
         };
         let (lease, max_hold) = (self.lease, self.max_hold);
-        let cell = Cell::default();
+        let listener = Listener::default();
         let shared = self.inner.shared();
-        let handle = cell.clone();
+        let handle = listener.clone();
         let (acquired, flush) = shared.with_unflushed(|core, now| {
             if core.draining && self.inner.held(core, now, &owner) == 0 {
                 return Err(draining());
@@ -275,10 +292,10 @@ impl Lock {
                     shared.flush();
                 }
                 let by = By { explicit, nested };
-                Started::Granted(Guard::new(self.inner.clone(), cell, by, grant, now))
+                Started::Granted(Guard::new(self.inner.clone(), listener, by, grant, now))
             }
             (Acquired::Pending(call), _) => Started::Pending {
-                wait: Wait::acquire(shared.clone(), cell, call, flush),
+                wait: Wait::acquire(shared.clone(), listener, call, flush),
                 lock: self.inner.clone(),
                 by: By { explicit, nested },
             },
@@ -298,69 +315,4 @@ pub(crate) enum Limit {
     Try,
     For(Duration),
     Forever,
-}
-
-/// The engine's key of a lock, given back when the last user is gone.
-pub(crate) struct LockRef {
-    pub(crate) handle: Arc<Handle>,
-    pub(crate) name: Name,
-    pub(crate) nests: Nests,
-    key: LockKey,
-}
-
-impl LockRef {
-    pub(crate) fn new(handle: Arc<Handle>, name: Name) -> Result<LockRef> {
-        let key = handle.shared.with(|core, _| core.engine.lock(&name))?;
-        Ok(LockRef { handle, name, nests: Nests::default(), key })
-    }
-
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.handle.shared
-    }
-
-    /// One more level under a hold of the watchdog's that this owner has, if it can be trusted.
-    fn reenter(&self, owner: u64) -> Option<Shares> {
-        if self.shared().is_forked() {
-            return None;
-        }
-        self.nests.enter(owner, clock::now(), |shares| {
-            self.remaining(shares.hold, Some(&shares.cell)).is_some()
-        })
-    }
-
-    /// What is left of a hold, by the engine's word; noted in the cell that guards share.
-    pub(crate) fn remaining(&self, hold: HoldKey, shared: Option<&Cell>) -> Option<Duration> {
-        let left = self.shared().with(|core, now| (now, core.engine.remaining(now, hold)));
-        let (now, left) = left.ok()?;
-        let left = left?;
-        if let Some(cell) = shared {
-            cell.set_certain_until(now + left);
-        }
-        Some(left)
-    }
-
-    fn count(&self, owner: &Owner) -> usize {
-        // A forked child holds nothing.
-        self.shared().with(|core, now| self.held(core, now, owner)).unwrap_or(0)
-    }
-
-    fn held(&self, core: &Core, now: Time, owner: &Owner) -> usize {
-        match owner {
-            Owner::Local(owner) => match core.engine.count(now, self.key, *owner) {
-                0 => 0,
-                count => count + self.nests.inner(*owner),
-            },
-            Owner::Explicit(owner) => {
-                let holds = core.roster.holds(&self.name, owner).iter();
-                holds.filter(|hold| core.engine.remaining(now, **hold).is_some()).count()
-            }
-        }
-    }
-}
-
-impl Drop for LockRef {
-    fn drop(&mut self) {
-        // In a forked child there is nothing to give back.
-        let _ = self.handle.shared.with(|core, _| core.engine.forget(self.key));
-    }
 }

@@ -7,6 +7,8 @@ use fencelock_engine::Keeping;
 use fencelock_engine::transport::{Capabilities, Transport};
 use tokio::runtime::Handle;
 
+#[cfg(any(feature = "redis", feature = "zookeeper"))]
+use crate::errors::no_runtime;
 use crate::shared::Shared;
 use crate::url::{ClientOptions, Kind, StoreUrl};
 use crate::{Error, ErrorKind, Result};
@@ -135,7 +137,7 @@ impl Store {
 
     /// Whether a write to a connection that has broken raises SIGPIPE. The standard library asks
     /// the system not to, but not for what is written from several slices at once, which
-    /// ZooKeeper's client does.
+    /// ZooKeeper's client does; the Redis store does not.
     pub(crate) fn raises_sigpipe(&self) -> bool {
         match self {
             #[cfg(feature = "memory")]
@@ -174,14 +176,14 @@ impl Store {
             #[cfg(feature = "redis")]
             Store::Redis(options) => {
                 let Some(runtime) = runtime else {
-                    return Err(crate::connect::no_runtime());
+                    return Err(no_runtime());
                 };
                 fencelock_redis::open(*options, id, sink, runtime)?
             }
             #[cfg(feature = "zookeeper")]
             Store::ZooKeeper(options) => {
                 let Some(runtime) = runtime else {
-                    return Err(crate::connect::no_runtime());
+                    return Err(no_runtime());
                 };
                 fencelock_zookeeper::open(*options, id, sink, runtime)?
             }

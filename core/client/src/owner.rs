@@ -19,6 +19,14 @@ pub(crate) enum Identity {
     Fresh,
 }
 
+/// Who acquired: what a guard needs to know of it.
+pub(crate) struct By {
+    /// The explicit owner.
+    pub(crate) explicit: Option<OwnerId>,
+    /// The local owner of a hold that others may share.
+    pub(crate) nested: Option<u64>,
+}
+
 /// Tasks, threads, single acquisitions and the caller's own numbers: the two highest bits say
 /// which.
 const TASK: u64 = 1 << 63;

@@ -1,6 +1,5 @@
 //! What all handles of one client share: the engine under its mutex, and what stands around it.
 
-use std::cell::Cell as StdCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -13,19 +12,19 @@ use fencelock_engine::{
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::alarm::Alarm;
-use crate::cancel::cancelled;
-use crate::cell::Cell;
+use crate::bell::Bell;
+use crate::effects::{Later, log};
+use crate::errors::{cancelled, forked};
+use crate::listener::Listener;
 use crate::metrics::{Counts, Metrics};
-use crate::roster::Roster;
-use crate::wait::Wait;
+use crate::owner_holds::OwnerHolds;
 use crate::{Result, clock, cork, fork};
 
 /// What the engine's mutex guards.
 pub(crate) struct Core {
-    pub(crate) engine: Engine<Cell>,
+    pub(crate) engine: Engine<Listener>,
     pub(crate) counts: Counts,
-    pub(crate) roster: Roster,
+    pub(crate) owner_holds: OwnerHolds,
     /// When the alarm will look next by itself.
     pub(crate) armed: Time,
     /// Whether the store was asked anything since the alarm looked.
@@ -50,7 +49,7 @@ pub(crate) enum Link {
 pub(crate) struct Shared {
     core: Mutex<Core>,
     transport: OnceLock<Arc<dyn Transport>>,
-    pub(crate) alarm: Alarm,
+    pub(crate) bell: Bell,
     pub(crate) id: ClientId,
     pub(crate) capabilities: Capabilities,
     link: watch::Sender<Link>,
@@ -82,14 +81,14 @@ impl Shared {
             core: Mutex::new(Core {
                 engine: Engine::new(options, engine_seed)?,
                 counts: Counts::default(),
-                roster: Roster::default(),
+                owner_holds: OwnerHolds::default(),
                 armed: Time::MAX,
                 used: false,
                 draining: false,
                 backlog: Vec::new(),
             }),
             transport: OnceLock::new(),
-            alarm: Alarm::default(),
+            bell: Bell::default(),
             id: ClientId::new(u64::from_le_bytes(id), label)?,
             capabilities,
             link: watch::Sender::new(Link::Down(None)),
@@ -159,7 +158,7 @@ impl Shared {
             (result, now, unsent, core.rearm())
         };
         if ring {
-            self.alarm.ring();
+            self.bell.ring();
         }
         for effect in later.0.drain(..) {
             unsent |= self.perform(effect, now);
@@ -168,7 +167,7 @@ impl Shared {
     }
 
     /// Takes the engine's effects: requests to the transport's queue, the rest for later.
-    fn drain(&self, core: &mut Core, later: &mut Vec<Effect<Cell>>) -> bool {
+    fn drain(&self, core: &mut Core, later: &mut Vec<Effect<Listener>>) -> bool {
         let mut unsent = false;
         while let Some(effect) = core.engine.poll_effect() {
             match effect {
@@ -197,22 +196,22 @@ impl Shared {
     }
 
     /// Does, without the mutex, what an effect asks; gives whether to flush.
-    fn perform(&self, effect: Effect<Cell>, now: Time) -> bool {
+    fn perform(&self, effect: Effect<Listener>, now: Time) -> bool {
         match effect {
-            Effect::Complete(cell, outcome) => {
+            Effect::Complete(listener, outcome) => {
                 if let Outcome::Closed = outcome {
                     self.finish_close();
                 }
-                // A release that found nothing; it has its hold's cell. An extend's has no listener.
+                // A release that found nothing; it has its hold's listener. An extend's has no listener.
                 if matches!(&outcome, Outcome::Failed(error) if error.kind() == ErrorKind::Lost) {
-                    cell.lose(LossReason::Gone);
+                    listener.lose(LossReason::Gone);
                 }
-                if let Some(unwanted) = cell.complete(outcome, now) {
+                if let Some(unwanted) = listener.complete(outcome, now) {
                     self.give_back(unwanted);
                 }
             }
-            Effect::Lost(cell, reason) => cell.lose(reason),
-            Effect::Wanted(cell) => cell.want(),
+            Effect::Lost(listener, reason) => listener.lose(reason),
+            Effect::Wanted(listener) => listener.want(),
             Effect::Reconnect => {
                 if let Some(transport) = self.transport.get() {
                     transport.reconnect();
@@ -238,25 +237,6 @@ impl Shared {
         self.transport.get().is_some_and(|transport| transport.watch(watcher))
     }
 
-    /// Begins a call that asks the store.
-    pub(crate) fn start(
-        shared: &Arc<Shared>,
-        call: impl FnOnce(&mut Core, Time, Cell),
-    ) -> Result<Wait> {
-        let cell = Cell::default();
-        let handle = cell.clone();
-        let ((), unsent) = shared.with_unflushed(|core, now| call(core, now, handle))?;
-        Ok(Wait::call(shared.clone(), cell, unsent))
-    }
-
-    /// Begins to close; `None` when that is over, or in a forked child.
-    pub(crate) fn start_close(self: &Arc<Shared>) -> Option<Wait> {
-        if self.is_closed() {
-            return None;
-        }
-        Shared::start(self, |core, now, cell| core.engine.close(now, cell)).ok()
-    }
-
     /// Turns new owners away from now on; gives whether nothing is held and nobody waits.
     pub(crate) fn drain_more(&self) -> bool {
         let idle = self.with(|core, _| {
@@ -267,14 +247,9 @@ impl Shared {
         idle.unwrap_or(true)
     }
 
-    /// Closes, and lets the connection end as it should.
-    pub(crate) async fn close(self: &Arc<Shared>) {
-        if let Some(wait) = self.start_close() {
-            wait.await;
-        }
-        if let Some(farewell) = self.farewell() {
-            farewell.await;
-        }
+    /// Whether nothing is held, waited for or being released; in a forked child, nothing is.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.with(|core, _| core.engine.is_settled()).unwrap_or(true)
     }
 
     fn finish_close(&self) {
@@ -282,7 +257,7 @@ impl Shared {
             if let Some(transport) = self.transport.get() {
                 transport.close();
             }
-            self.alarm.ring();
+            self.bell.ring();
         }
     }
 
@@ -295,18 +270,18 @@ impl Shared {
     }
 
     /// Ends a pending acquire whose caller has gone.
-    pub(crate) fn cancel(&self, call: CallKey, cell: &Cell) {
+    pub(crate) fn cancel(&self, call: CallKey, listener: &Listener) {
         if let Ok(false) = self.with(|core, now| core.engine.cancel(now, call))
-            && let Some(outcome) = cell.abandon()
+            && let Some(outcome) = listener.abandon()
         {
             self.give_back(outcome);
         }
     }
 
     /// Ends a pending acquire whose caller waits for the word.
-    pub(crate) fn cancel_told(&self, call: CallKey, cell: &Cell) {
+    pub(crate) fn cancel_told(&self, call: CallKey, listener: &Listener) {
         if let Ok(true) = self.with(|core, now| core.engine.cancel(now, call)) {
-            cell.complete(Outcome::Failed(cancelled()), clock::now());
+            listener.complete(Outcome::Failed(cancelled()), clock::now());
         }
     }
 
@@ -363,23 +338,6 @@ impl Core {
     }
 }
 
-/// The clones of a client, its locks and guards. The last one closes it.
-pub(crate) struct Handle {
-    pub(crate) shared: Arc<Shared>,
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        if self.shared.is_forked() {
-            // Dropping the parent's connection here would disturb the parent: keep it for ever.
-            std::mem::forget(self.shared.clone());
-        } else {
-            // Sent by the drop; the alarm keeps the client until it is done.
-            drop(self.shared.start_close());
-        }
-    }
-}
-
 /// The sink of a transport, which must not keep the client alive.
 struct Inbox(Weak<Shared>);
 
@@ -394,61 +352,4 @@ impl Sink for Inbox {
             None => events.clear(),
         }
     }
-}
-
-/// A buffer for effects, kept by the thread between calls.
-struct Later(Vec<Effect<Cell>>);
-
-thread_local! {
-    static SPARE: StdCell<Vec<Effect<Cell>>> = const { StdCell::new(Vec::new()) };
-}
-
-impl Later {
-    fn take() -> Later {
-        Later(SPARE.try_with(StdCell::take).unwrap_or_default())
-    }
-}
-
-impl Drop for Later {
-    fn drop(&mut self) {
-        let buffer = std::mem::take(&mut self.0);
-        if buffer.capacity() > 0 && buffer.capacity() <= 1024 {
-            let _ = SPARE.try_with(|spare| spare.set(buffer));
-        }
-    }
-}
-
-fn log(note: &Note) {
-    match note {
-        Note::Lost { lock, token, reason } => {
-            tracing::warn!(%lock, token = token.get(), reason = reason.describe(), "lock lost");
-        }
-        Note::RenewalFailed { lock, reason } => {
-            tracing::warn!(%lock, %reason, "renewal failed; it is tried again");
-        }
-        Note::PublishFailed => {
-            tracing::warn!("the store may not publish to this client; it polls instead");
-        }
-        Note::StrayGrant(hold) => tracing::debug!(%hold, "grant for a finished wait given back"),
-        Note::Renewed(_) => {}
-    }
-}
-
-pub(crate) fn forked() -> Error {
-    Error::new(
-        ErrorKind::Closed,
-        "this client belongs to the parent process: after a fork, connect a new one",
-    )
-}
-
-pub(crate) fn draining() -> Error {
-    Error::new(
-        ErrorKind::Closed,
-        "this client is closing: it lets go on what holds or waits, and takes nothing new",
-    )
-}
-
-pub(crate) fn unexpected(outcome: &Outcome) -> Error {
-    debug_assert!(false, "a call ended as {outcome:?}");
-    Error::new(ErrorKind::Unavailable, "the call ended in an unexpected way; please report this")
 }

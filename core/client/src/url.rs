@@ -79,11 +79,16 @@ impl StoreUrl {
                 ));
             }
             other => {
-                // Not the whole of it: what has no known scheme may still hold a password.
+                // Only what looks like a scheme: without one, this may be a password.
+                let like =
+                    |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+.-".contains(c);
+                let named = match other.chars().all(like) && text.contains("://") {
+                    true => format!(" {:?}", other.chars().take(20).collect::<String>()),
+                    false => String::new(),
+                };
                 return Err(invalid(format!(
-                    "unknown store {:?}; there are memory:, sqlite:, redis://, rediss://, \
-                     redis+unix://, zk:// and zks://",
-                    other.chars().take(20).collect::<String>()
+                    "unknown store{named}; there are memory:, sqlite:, redis://, rediss://, \
+                     redis+unix://, zk:// and zks://"
                 )));
             }
         };
@@ -102,6 +107,7 @@ impl StoreUrl {
                 "claim" => &mut options.claim,
                 "request_timeout" => &mut options.request_timeout,
                 "connect_timeout" => &mut options.connect_timeout,
+                "retention" => &mut options.retention,
                 "label" => {
                     options.label = Some(decode(value)?);
                     continue;
@@ -123,13 +129,20 @@ impl StoreUrl {
 
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = self.text.split(['?', '#']).next().unwrap_or_default();
-        match (self.kind, shown.split_once("://")) {
-            (Kind::Redis | Kind::ZooKeeper, Some((scheme, rest))) => match rest.rsplit_once('@') {
+        let (shown, query) = match self.text.find(['?', '#']) {
+            Some(at) => self.text.split_at(at),
+            None => (&*self.text, ""),
+        };
+        let logs_in = matches!(self.kind, Kind::Redis | Kind::ZooKeeper);
+        match shown.split_once("://") {
+            _ if !logs_in => f.write_str(shown),
+            // A '?' or '#' that stands in a password: where the host begins is anybody's guess.
+            _ if query.contains('@') => write!(f, "{}://***", self.scheme()),
+            None => write!(f, "{}:***", self.scheme()),
+            Some((scheme, rest)) => match rest.rsplit_once('@') {
                 Some((_, host)) => write!(f, "{scheme}://***@{host}"),
                 None => f.write_str(shown),
             },
-            _ => f.write_str(shown),
         }
     }
 }
@@ -154,6 +167,7 @@ pub(crate) struct ClientOptions {
     pub(crate) claim: Option<Duration>,
     pub(crate) request_timeout: Option<Duration>,
     pub(crate) connect_timeout: Option<Duration>,
+    pub(crate) retention: Option<Duration>,
     pub(crate) label: Option<String>,
 }
 
@@ -165,6 +179,7 @@ impl ClientOptions {
             claim: self.claim.or(other.claim),
             request_timeout: self.request_timeout.or(other.request_timeout),
             connect_timeout: self.connect_timeout.or(other.connect_timeout),
+            retention: self.retention.or(other.retention),
             label: self.label.or(other.label),
         }
     }

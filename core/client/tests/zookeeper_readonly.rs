@@ -50,8 +50,9 @@ fn p08_a_read_only_server_grants_nothing_and_the_holder_is_told() {
         without_quorum(Client::connect(&url).unwrap_err());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let facts = runtime.block_on(fencelock::survey(&url)).unwrap();
-    let quorum = facts.iter().find(|fact| fact.name == "quorum").expect("a word of the quorum");
+    let findings = runtime.block_on(fencelock::survey(&url)).unwrap();
+    let quorum =
+        findings.iter().find(|finding| finding.name == "quorum").expect("a word of the quorum");
     assert_eq!(quorum.severity, Severity::Problem);
     assert!(quorum.value.contains("read-only"), "{quorum:?}");
 

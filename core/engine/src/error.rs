@@ -10,11 +10,13 @@ use std::sync::Arc;
 pub enum ErrorKind {
     /// Another holder has the lock, or waits for it, and the caller did not want to wait.
     Contended = 1,
-    /// The wait's bound passed while others held the lock.
+    /// The wait's bound passed while others held the lock, or before a store that can be reached could
+    /// answer: a bound shorter than a round trip.
     TimedOut = 2,
     /// The wait was cancelled by its caller.
     Cancelled = 3,
-    /// The store could not be reached, or did not answer, within the call's bound.
+    /// The store could not be reached, or did not answer, within the call's bound, which left it the
+    /// time to.
     Unavailable = 4,
     /// The hold ended before its holder released it: its lease ran out, or it was broken.
     Lost = 5,

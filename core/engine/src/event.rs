@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::hold::{Grant, LossReason};
 use crate::id::HoldId;
 use crate::name::Name;
-use crate::reply::{Failure, LockInfo, Push, Reply};
+use crate::reply::{Broken, Failure, LockInfo, Push, Reply};
 use crate::request::{Request, RequestId};
 use crate::token::Token;
 
@@ -64,8 +64,8 @@ pub enum Outcome {
     Inspected(Option<Box<LockInfo>>),
     /// The names of locks.
     Listed(Vec<Name>),
-    /// How many holds were ended.
-    Broken(usize),
+    /// What became of a break.
+    Broken(Broken),
     /// Whether there was a holder to ask.
     Revoked(bool),
     /// The store answered: its time in microseconds.

@@ -25,7 +25,7 @@ macro_rules! planted {
 
 pub mod error;
 pub mod event;
-pub mod fact;
+pub mod finding;
 pub mod hold;
 pub mod id;
 pub mod name;
@@ -35,6 +35,7 @@ pub mod plant;
 pub mod redis;
 pub mod reply;
 pub mod request;
+pub mod secret;
 pub mod store;
 pub mod time;
 pub mod token;

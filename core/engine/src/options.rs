@@ -8,6 +8,10 @@ use crate::error::{Error, ErrorKind};
 pub const MIN_LEASE: Duration = Duration::from_millis(100);
 /// The longest lease.
 pub const MAX_LEASE: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How long an idle record is kept unless asked otherwise.
+pub const RETENTION: Duration = Duration::from_secs(60);
+/// The longest retention; what has something to tell is kept for so long.
+pub const MAX_RETENTION: Duration = Duration::from_secs(24 * 3600);
 /// Tokens reserved with a grant. The script constant of the same value is in the layout.
 pub const TOKEN_BLOCK: u64 = 1024;
 
@@ -19,14 +23,26 @@ pub struct Options {
     /// Of a hold given by hand-off, until its holder is heard from; never above the hold's own
     /// lease. Waiters show themselves each third of it. Default 3 s.
     pub claim: Duration,
+    /// With so many waiters ahead of it at the store, a waiter shows itself half as often, with twice
+    /// as many a third as often, and so on; it may be silent for longer in the same measure. So
+    /// those who only wait cost the store little, however many they are. Default 512, at least 1.
+    pub crowd: u32,
     /// How many local hand-offs in a row while another client waits. Default 64; 0 turns local
     /// hand-off off.
     pub local_run_grants: u32,
-    /// How long a local run may last while another client waits. Default 10 ms.
+    /// How long a local run may last while another client waits: grants begin only within it, and
+    /// callers that came later than that client's have a part in it only while holds are so short
+    /// that it can be expected to end in time. Default 10 ms.
     pub local_run_time: Duration,
-    /// How long a request may go unanswered before the connection is given up; also the bound of
-    /// a try and of a release, which have no other. Default 3 s.
+    /// How long the store may be silent, while it owes an answer, before the connection is doubted:
+    /// the transport then looks whether another one is answered. A connection that was slow of late
+    /// is given longer. Also the bound of a try and of a release, which have no other. Default 3 s.
     pub request_timeout: Duration,
+    /// How long a store keeps the record of a lock that was released and has nothing to tell: the
+    /// next holder after it is told that it is unknown how the one before ended. At least twice the
+    /// claim, and more than the store's clock may ever be set back, or the clocks of the servers that
+    /// take over from each other differ: tokens stay in order by it. Up to a day, default 60 s.
+    pub retention: Duration,
     /// How many waiters one client may have. More are refused. Default 1,000,000.
     pub max_waiters: usize,
     /// How the store keeps holds. Follows from the store, not from taste.
@@ -50,9 +66,11 @@ impl Default for Options {
         Options {
             lease: Duration::from_secs(30),
             claim: Duration::from_secs(3),
+            crowd: 512,
             local_run_grants: 64,
             local_run_time: Duration::from_millis(10),
             request_timeout: Duration::from_secs(3),
+            retention: RETENTION,
             max_waiters: 1_000_000,
             keeping: Keeping::Leases,
         }
@@ -60,9 +78,14 @@ impl Default for Options {
 }
 
 impl Options {
-    /// How often a client that waits shows itself: a third of the claim.
+    /// How often a client that waits shows itself when nobody is ahead of it: a third of the claim.
     pub fn heartbeat(&self) -> Duration {
         self.claim / 3
+    }
+
+    /// A waiter's `span`, made longer by the number of waiters ahead of it.
+    pub fn stretched(&self, span: Duration, ahead: u32) -> Duration {
+        span.saturating_add(span.saturating_mul(ahead) / self.crowd)
     }
 
     /// Checks the ranges.
@@ -75,6 +98,10 @@ impl Options {
             "claim must lie between 100 ms and 60 s"
         } else if self.request_timeout < Duration::from_millis(10) {
             "request_timeout must be at least 10 ms"
+        } else if self.retention < self.claim * 2 || self.retention > MAX_RETENTION {
+            "retention must be at least twice the claim, and at most 24 h"
+        } else if self.crowd == 0 {
+            "crowd must be at least 1"
         } else if self.max_waiters == 0 {
             "max_waiters must be at least 1"
         } else {
@@ -96,4 +123,34 @@ pub fn check_lease(lease: Duration) -> Result<(), Error> {
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retention_is_twice_the_claim_at_least_and_a_day_at_most() {
+        let claim = Duration::from_secs(3);
+        let short = Duration::from_nanos(1);
+        let with = |retention| Options { claim, retention, ..Options::default() };
+        for retention in [claim * 2, RETENTION, MAX_RETENTION] {
+            assert_eq!(with(retention).check(), Ok(()), "{retention:?}");
+        }
+        for retention in [Duration::ZERO, claim * 2 - short, MAX_RETENTION + short] {
+            let error = with(retention).check().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{retention:?}");
+            assert!(error.to_string().contains("retention must be"), "{error}");
+        }
+    }
+
+    #[test]
+    fn those_far_back_show_themselves_seldom() {
+        let options = Options { crowd: 4, ..Options::default() };
+        let span = options.heartbeat();
+        for (ahead, times) in [(0, 1), (4, 2), (8, 3), (400, 101)] {
+            assert_eq!(options.stretched(span, ahead), span * times, "{ahead} ahead");
+        }
+        assert!(Options { crowd: 0, ..Options::default() }.check().is_err());
+    }
 }

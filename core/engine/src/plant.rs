@@ -8,6 +8,10 @@ use core::cell::Cell;
 #[allow(missing_docs)]
 pub enum Bug {
     ReleaseWithoutOwner,
+    LatenessIgnored,
+    DoubtedEachTime,
+    TimeoutReconnects,
+    NoBackoff,
     RenewWithoutOwner,
     WriteWithoutToken,
     RetryCountedTwice,
@@ -98,6 +102,20 @@ pub enum Bug {
     EndedIsBroken,
     EchoReleases,
     PauseOutlastsHold,
+    BreakEndsAnybody,
+    ZkBreakEndsAnybody,
+    HandOffInherits,
+    LateLeaseKept,
+    RenewalShortens,
+    ShortenedLeaseTrusted,
+    HandOffUntold,
+    JoinForgotten,
+    BranchesWait,
+    ExtendOutlivesHold,
+    LatecomersRun,
+    OvertakenNews,
+    SilenceNotStretched,
+    UnannouncedSilence,
 }
 
 thread_local! {

@@ -28,8 +28,8 @@ pub enum Body {
     Inspect(Option<LockInfo>),
     /// To [`Op::List`](crate::request::Op::List).
     List(Vec<Name>),
-    /// To [`Op::Break`](crate::request::Op::Break): how many holds were ended.
-    Break(usize),
+    /// To [`Op::Break`](crate::request::Op::Break).
+    Break(Broken),
     /// To [`Op::Revoke`](crate::request::Op::Revoke): whether there was a holder.
     Revoke(bool),
     /// To [`Op::Time`](crate::request::Op::Time).
@@ -75,14 +75,16 @@ pub struct State {
     /// `abandoned` tells. The release shows it again: who was told of fewer does not clear
     /// `abandoned`.
     pub losses: u32,
-    /// When queued or contended: how long until the present holder's lease ends at the store.
+    /// When contended, and when queued as the first, whose affair the holder's expiry is: how long
+    /// until the present holder's lease ends at the store.
     pub expires_in: Option<Duration>,
-    /// How many other waiters are queued (for a waiter: including those behind it).
+    /// When granted or contended: how many others are queued and were not found silent since they
+    /// were last heard. 0 or not is what matters.
     pub others_waiting: u32,
+    /// When queued: how many of those come before.
+    pub ahead: u32,
     /// When queued: the place in the queue, to be shown again if the entry is lost.
     pub ticket: u64,
-    /// When queued: whether this is the first waiter, whose affair the holder's expiry is.
-    pub head: bool,
     /// The store may not publish: pushes will not come, poll instead.
     pub publish_failed: bool,
 }
@@ -100,8 +102,8 @@ impl State {
             losses: 0,
             expires_in: None,
             others_waiting: 0,
+            ahead: 0,
             ticket: 0,
-            head: false,
             publish_failed: false,
         }
     }
@@ -128,6 +130,17 @@ pub enum Released {
     Left,
     /// The store knew nothing of it.
     Unknown,
+}
+
+/// What became of a break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Broken {
+    /// So many holds were ended.
+    Ended(usize),
+    /// What was named holds nothing, and no later tenure holds the lock.
+    NotHeld,
+    /// Nothing was ended: the lock has changed hands, and is held under this later token.
+    ChangedHands(u64),
 }
 
 /// Why a request has no answer.
@@ -221,8 +234,10 @@ pub struct LockInfo {
     pub last_token: u64,
     /// What the next holder will be told of its predecessor.
     pub abandoned: Abandoned,
-    /// Who waits, first come first.
+    /// Who waits, first come first, and then who is passed over; 256 of them at the most.
     pub waiters: Vec<WaiterInfo>,
+    /// How many wait in all.
+    pub waiting: usize,
 }
 
 /// A hold, for people.

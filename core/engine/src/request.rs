@@ -54,8 +54,8 @@ pub enum Op {
         /// How many names at the most.
         limit: usize,
     },
-    /// End every hold on the lock, whoever has it.
-    Break(Name),
+    /// End the holds that an operator saw, whoever has them.
+    Break(Break),
     /// Ask the holder, whoever it is, to give the lock up soon. Only where it is not told of waiters
     /// by itself.
     Revoke(Name),
@@ -115,6 +115,21 @@ pub struct Beat {
     pub lease: Duration,
     /// The highest token that was given out under this hold; 0 while queued.
     pub used: u64,
+    /// While queued: the waiter is passed over when it is not heard from for so long from now on.
+    pub silence: Duration,
+}
+
+/// End the holds of a tenure that an operator saw, and of none that came after it. Harmless when
+/// repeated.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Break {
+    /// Which lock.
+    pub lock: Name,
+    /// A token of the tenure that is meant. Of a present tenure whose token lies above it nothing
+    /// is ended.
+    pub token: u64,
+    /// Which of its holds; `None` for all.
+    pub hold: Option<HoldId>,
 }
 
 /// End a hold, or leave the queue. Harmless when repeated.
@@ -134,4 +149,9 @@ pub struct Release {
     ///
     /// [`State::losses`]: crate::reply::State::losses
     pub losses: u32,
+    /// How long the store keeps a record that has nothing to tell once this is done.
+    pub retention: Duration,
+    /// Nobody is known to wait. A store may refuse that as `Again` when it finds somebody; the
+    /// repeat says no.
+    pub alone: bool,
 }

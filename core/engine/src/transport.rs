@@ -54,7 +54,10 @@ pub trait Transport: Send + Sync + 'static {
         false
     }
 
-    /// Gives up the present connection, abandoning what is in flight, and makes a new one.
+    /// The present connection has been silent for long. A transport that cannot tell whether it is
+    /// dead makes another, and gives up the first, with what is in flight, only when the other is
+    /// answered and the first is silent still: a server that is slow, or stands still, must not find
+    /// all its clients connecting anew. Called again only after an answer or a new connection.
     fn reconnect(&self);
 
     /// Closes for good. Nothing is delivered afterwards.

@@ -24,14 +24,14 @@ fn sent(engine: &mut Engine<u32>) -> (Request, Acquire) {
 }
 
 #[test]
-fn an_instant_after_the_end_of_time_is_its_end() {
+fn promise_14_an_instant_after_the_end_of_time_is_its_end() {
     let (mut engine, lock) = engine();
     engine.acquire(NOW, lock, Ask::local(1), 1).unwrap();
     assert_eq!(sent(&mut engine).1.not_after, u64::MAX);
 }
 
 #[test]
-fn tokens_are_handed_over_under_any_clock() {
+fn promise_02_tokens_are_handed_over_under_any_clock() {
     let (mut engine, lock) = engine();
     for owner in 1..=2 {
         engine.acquire(NOW, lock, Ask::local(u64::from(owner)), owner).unwrap();

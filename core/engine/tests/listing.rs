@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fencelock_engine::reply::{Body, Failure, Reply};
 use fencelock_engine::request::{Op, Request, RequestId};
-use fencelock_engine::{Effect, Engine, ErrorKind, Event, Name, Options, Outcome, Time};
+use fencelock_engine::{Ask, Effect, Engine, ErrorKind, Event, Name, Options, Outcome, Time};
 
 const LIMIT: Duration = Duration::from_secs(3);
 
@@ -17,6 +17,8 @@ struct Talk {
     listings: Vec<RequestId>,
     unanswered: Vec<RequestId>,
     reconnects: usize,
+    /// The claims that acquires asked for.
+    claims: Vec<Duration>,
     ended: Vec<(&'static str, Outcome)>,
 }
 
@@ -30,6 +32,7 @@ impl Talk {
             listings: Vec::new(),
             unanswered: Vec::new(),
             reconnects: 0,
+            claims: Vec::new(),
             ended: Vec::new(),
         };
         talk.hear(Event::Up { now: 1 });
@@ -48,6 +51,10 @@ impl Talk {
                 Effect::Send(Request { id, op: Op::Time }) if self.answers => {
                     let result = Ok(Reply { now: 1, body: Body::Time });
                     self.engine.handle(self.now, Event::Reply { request: id, result });
+                }
+                Effect::Send(Request { id, op: Op::Acquire(ask) }) => {
+                    self.claims.extend(ask.wait.map(|wait| wait.claim));
+                    self.unanswered.push(id);
                 }
                 Effect::Send(Request { id, .. }) => self.unanswered.push(id),
                 Effect::Reconnect => self.reconnects += 1,
@@ -95,7 +102,7 @@ impl Talk {
 }
 
 #[test]
-fn p13_a_long_listing_disturbs_nobody_and_ends() {
+fn promise_13_a_long_listing_disturbs_nobody_and_ends() {
     let mut talk = Talk::new();
     talk.list();
     for _ in 0..20 {
@@ -115,7 +122,7 @@ fn p13_a_long_listing_disturbs_nobody_and_ends() {
 }
 
 #[test]
-fn p13_a_listing_ends_in_time_when_the_store_falls_silent() {
+fn promise_13_a_listing_ends_in_time_when_the_store_falls_silent() {
     let mut talk = Talk::new();
     talk.list();
     talk.pass(LIMIT * 2);
@@ -128,7 +135,7 @@ fn p13_a_listing_ends_in_time_when_the_store_falls_silent() {
 }
 
 #[test]
-fn p13_a_listing_whose_connection_broke_begins_anew_or_ends_in_time() {
+fn promise_13_a_listing_whose_connection_broke_begins_anew_or_ends_in_time() {
     let mut talk = Talk::new();
     talk.list();
     talk.pass(LIMIT * 2);
@@ -144,7 +151,7 @@ fn p13_a_listing_whose_connection_broke_begins_anew_or_ends_in_time() {
 }
 
 #[test]
-fn p13_other_requests_still_tell_of_a_dead_connection_beside_a_listing() {
+fn promise_13_other_requests_still_tell_of_a_dead_connection_beside_a_listing() {
     let mut talk = Talk::new();
     talk.answers = false;
     talk.list();
@@ -152,4 +159,37 @@ fn p13_other_requests_still_tell_of_a_dead_connection_beside_a_listing() {
     talk.drain();
     talk.pass(LIMIT);
     assert_eq!((talk.reconnects, talk.unavailable()), (1, 2));
+}
+
+#[test]
+fn a_long_listing_is_no_sign_of_a_slow_store() {
+    let mut talk = Talk::new();
+    talk.list();
+    talk.pass(LIMIT * 20);
+    let result = Ok(Reply { now: 1, body: Body::List(Vec::new()) });
+    talk.hear(Event::Reply { request: talk.listings[0], result });
+    let lock = talk.engine.lock(&Name::new("x").unwrap());
+    talk.engine.acquire(talk.now, lock, Ask::local(1), "acquire").unwrap();
+    talk.drain();
+    assert_eq!(talk.claims, [Options::default().claim], "a hand-off to nobody lasts no longer");
+    talk.pass(LIMIT);
+    assert_eq!(talk.reconnects, 1, "nor is a dead connection found later");
+}
+
+#[test]
+fn promise_13_a_connection_that_stood_still_for_long_is_doubted_in_time() {
+    let mut talk = Talk::new();
+    talk.answers = false;
+    talk.engine.ping(talk.now, "before");
+    talk.drain();
+    // The server stands still for an hour, and answers.
+    talk.pass(LIMIT * 1200);
+    let result = Ok(Reply { now: 1, body: Body::Time });
+    talk.hear(Event::Reply { request: talk.unanswered[0], result });
+    assert_eq!(talk.reconnects, 1);
+    // Then the connection dies, silently.
+    talk.engine.ping(talk.now, "after");
+    talk.drain();
+    talk.pass(LIMIT * 20);
+    assert_eq!(talk.reconnects, 2, "a minute is enough");
 }

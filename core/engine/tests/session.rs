@@ -84,7 +84,7 @@ impl Talk {
 }
 
 #[test]
-fn p07_a_session_shorter_than_the_lease_is_renewed_in_its_own_time() {
+fn promise_07_a_session_shorter_than_the_lease_is_renewed_in_its_own_time() {
     let mut talk = Talk::new(Options::default());
     talk.acquire(1);
     let hold = talk.granted[0].1.hold;
@@ -102,7 +102,7 @@ fn p07_a_session_shorter_than_the_lease_is_renewed_in_its_own_time() {
 }
 
 #[test]
-fn p10_the_store_is_looked_at_before_each_local_run() {
+fn promise_10_the_store_is_looked_at_before_each_local_run() {
     let mut talk = Talk::new(Options { local_run_grants: 3, ..Options::default() });
     for owner in 1..=12 {
         talk.acquire(owner);
@@ -121,7 +121,7 @@ fn p10_the_store_is_looked_at_before_each_local_run() {
 }
 
 #[test]
-fn p02_a_block_of_tokens_that_is_used_up_is_not_extended() {
+fn promise_02_a_block_of_tokens_that_is_used_up_is_not_extended() {
     let mut talk = Talk::new(Options { local_run_grants: 1_000, ..Options::default() });
     talk.end = talk.token + 1;
     for owner in 1..=3 {

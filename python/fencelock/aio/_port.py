@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import inspect
 import itertools
 import sys
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from fencelock import _native, _process
+from fencelock._ends import Reader, abandon, settle
 from fencelock.aio._guard import Guard, TaskGuard
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 # Numbers of tasks; greenlets count elsewhere, in the same way, but never in the same process.
 _owners = itertools.count(1)
@@ -24,6 +29,16 @@ class Port:
     """The mailbox of one loop."""
 
     box: _native.Mailbox
+    polite: bool = False
+    """Whether a call that could wait gives way and can be cancelled although it need not wait."""
+
+    async def before(self) -> None:
+        """Raise if the task is cancelled."""
+        raise NotImplementedError
+
+    async def after(self) -> None:
+        """Let others run."""
+        raise NotImplementedError
 
     async def wait(self, operation: _native.Operation) -> Any:
         """Wait for an operation; a cancelled wait leaves nothing behind."""
@@ -44,12 +59,6 @@ class Port:
     def guard(self, hold: _native.BaseHold) -> Guard:
         """Give what cancels the running task when the hold is lost."""
         raise NotImplementedError
-
-
-def abandon(result: Any) -> None:
-    """Give a result back for which nobody waits any more."""
-    if isinstance(result, _native.BaseHold):
-        result.abandon()
 
 
 def numbered(task: Any) -> int:
@@ -80,39 +89,26 @@ class Ended:
 
 
 class AsyncioPort(Port):
-    """The port of an asyncio loop, uvloop's included."""
+    """The port of an asyncio loop, uvloop's included; the loop has it as an attribute."""
 
-    __slots__ = ("box", "loop")
+    __slots__ = ("born", "box", "loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
+        self.born = _born
         self.box = _native.Mailbox()
         try:
-            loop.add_reader(self.box.fileno(), self.box.drain)
+            loop.add_reader(self.box.fileno(), Reader(self.box))
         except NotImplementedError:
-            # A loop without readers is told by a thread.
-            threading.Thread(target=self._relay, name="fencelock-relay", daemon=True).start()
-
-    def _relay(self) -> None:
-        try:
-            while True:
-                self.box.wait(None)
-                done = threading.Event()
-
-                def drain(done: threading.Event = done) -> None:
-                    self.box.drain()
-                    done.set()
-
-                self.loop.call_soon_threadsafe(drain)
-                while not done.wait(1.0):
-                    if self.loop.is_closed():
-                        return
-        except RuntimeError:
-            self.box.close()  # The loop is closed.
-
-    def close(self) -> None:
-        """Give the descriptor up, after the loop's end."""
-        self.box.close()
+            # A loop without readers is told by a thread. The reader has closed its mailbox.
+            self.box = _native.Mailbox()
+            relay = threading.Thread(
+                target=_relay,
+                args=(self.box, weakref.ref(loop)),
+                name="fencelock-relay",
+                daemon=True,
+            )
+            relay.start()
 
     async def wait(self, operation: _native.Operation) -> Any:
         future = self.loop.create_future()
@@ -163,23 +159,67 @@ class _Watcher:
         pass
 
 
-class _Local(threading.local):
-    port: AsyncioPort | None = None
-    """Of the loop that ran last in this thread."""
+def _relay(box: _native.Mailbox, of: weakref.ref[asyncio.AbstractEventLoop]) -> None:
+    """Tell a loop that cannot watch descriptors what has arrived, until it is closed."""
+    settled = threading.Event()
 
-    def __init__(self) -> None:
-        self.ports: list[AsyncioPort] = []
+    def drain() -> None:
+        settle(box)
+        settled.set()
+
+    while True:
+        arrived = box.wait(1.0)
+        loop = of()
+        if loop is None or loop.is_closed():
+            box.close()
+            return
+        if arrived:
+            settled.clear()
+            # Closed meanwhile: seen above.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(drain)
+        del loop
+        if arrived:
+            settled.wait(1.0)
 
 
-_local = _Local()
+# What a forked child inherits is its parent's.
+_born = object()
+# Of loops that take no attributes.
+_ports: weakref.WeakKeyDictionary[Any, AsyncioPort] = weakref.WeakKeyDictionary()
 
 
 def _forget() -> None:
-    global _local
-    _local = _Local()
+    global _born
+    _born = object()
 
 
 _process.in_child(_forget)
+
+
+def begun_by_its_caller(function: _F) -> _F:
+    """Mark a function that gives a coroutine, so that it is known for a coroutine function."""
+    mark = getattr(inspect, "markcoroutinefunction", None)
+    if mark is not None:
+        mark(function)
+    else:
+        function._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
+    return function
+
+
+def caller() -> int | None:
+    """Give the number of the task that runs now; None outside of tasks."""
+    if "trio" in sys.modules:
+        from fencelock.aio import _trio
+
+        number = _trio.caller()
+        if number is not None:
+            return number
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return None
+    return None if task is None else numbered(task)
 
 
 def here() -> Port:
@@ -188,29 +228,22 @@ def here() -> Port:
     Raises:
         RuntimeError: No loop is running in this thread.
     """
+    # First: trio may be a guest of an asyncio loop.
+    if "trio" in sys.modules:
+        from fencelock.aio import _trio
+
+        port = _trio.here()
+        if port is not None:
+            return port
+    loop = asyncio.get_running_loop()
     try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
-        if "trio" in sys.modules:
-            from fencelock.aio import _trio
-
-            port = _trio.here()
-            if port is not None:
-                return port
-        raise
-    known = _local.port
-    if known is not None and known.loop is loop:
-        return known
-    return _asyncio_port(loop)
-
-
-def _asyncio_port(loop: asyncio.AbstractEventLoop) -> AsyncioPort:
-    for port in [port for port in _local.ports if port.loop.is_closed()]:
-        port.close()
-        _local.ports.remove(port)
-    found = next((port for port in _local.ports if port.loop is loop), None)
-    if found is None:
-        found = AsyncioPort(loop)
-        _local.ports.append(found)
-    _local.port = found
-    return found
+        known: AsyncioPort | None = loop._fencelock_port  # type: ignore[attr-defined]
+    except AttributeError:
+        known = _ports.get(loop)
+    if known is None or known.born is not _born:
+        known = AsyncioPort(loop)
+        try:
+            loop._fencelock_port = known  # type: ignore[attr-defined]
+        except AttributeError:
+            _ports[loop] = known
+    return known

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Callable
 import outcome
 import trio
 
-from fencelock import _native
+from fencelock import _native, _process
+from fencelock._ends import settle
 from fencelock.aio._guard import Guard
 from fencelock.aio._port import Port, numbered
 
@@ -56,6 +57,15 @@ class _Later:
 class TrioPort(Port):
     """The mailbox of a trio run, read by a system task."""
 
+    # Trio's rule: every call that could wait is a checkpoint.
+    polite = True
+
+    async def before(self) -> None:
+        await trio.lowlevel.checkpoint_if_cancelled()
+
+    async def after(self) -> None:
+        await trio.lowlevel.cancel_shielded_checkpoint()
+
     def __init__(self) -> None:
         self.box = _native.Mailbox()
         trio.lowlevel.spawn_system_task(self._read, name="fencelock")
@@ -64,7 +74,7 @@ class TrioPort(Port):
         try:
             while True:
                 await trio.lowlevel.wait_readable(self.box.fileno())
-                self.box.drain()
+                settle(self.box, True)
         finally:
             self.box.close()
 
@@ -137,9 +147,26 @@ class _Local(threading.local):
 _local = _Local()
 
 
-def here() -> TrioPort | None:
-    """Give the port of the trio run in this thread, if there is one."""
+def _forget() -> None:
+    global _local
+    _local = _Local()
+
+
+_process.in_child(_forget)
+
+
+def caller() -> int | None:
+    """Give the number of the trio task that runs now, if there is one."""
     try:
+        return numbered(trio.lowlevel.current_task())
+    except RuntimeError:
+        return None
+
+
+def here() -> TrioPort | None:
+    """Give the port of the trio run in this thread, if one of its tasks runs now."""
+    try:
+        trio.lowlevel.current_task()
         token = trio.lowlevel.current_trio_token()
     except RuntimeError:
         return None
@@ -148,4 +175,4 @@ def here() -> TrioPort | None:
     return _local.port
 
 
-__all__ = ["TrioPort", "here"]
+__all__ = ["TrioPort", "caller", "here"]

@@ -7,6 +7,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from fencelock import _decorator, _native, _process
+from fencelock._stack import Stacks
 from fencelock.aio import _port
 from fencelock.aio.hold import Hold
 from fencelock.aio.lock import Lock
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from types import TracebackType
 
-    from fencelock._native import Capabilities, LockInfo
+    from fencelock._native import Broken, Capabilities, LockInfo
 
 __all__ = ["Client", "connect"]
 
@@ -67,11 +68,12 @@ class Client:
     `fork` its methods raise `ClosedError`: connect again there.
     """
 
-    __slots__ = ("__weakref__", "_native")
+    __slots__ = ("__weakref__", "_native", "_stacks")
 
     def __init__(self, native: _native.Client) -> None:
         """Not for users: see `connect`."""
         self._native = native
+        self._stacks: Stacks[Hold] = Stacks()
         _process.watch(self)
 
     def lock(
@@ -108,6 +110,7 @@ class Client:
         return Lock(
             self._native,
             name,
+            stacks=self._stacks,
             cancel_on_lost=cancel_on_lost,
             lease=lease,
             max_hold=max_hold,
@@ -175,13 +178,14 @@ class Client:
         names: list[str] = await _finish(port, self._native.list_start(port.box, prefix, limit))
         return names
 
-    async def break_lock(self, name: str) -> int:
-        """End every hold on a lock, whoever has it, and give how many there were.
+    async def break_lock(self, name: str, token: int) -> Broken:
+        """End the holds on a lock that were seen under `token`, whoever has them.
 
-        See `fencelock.Client.break_lock` for its danger.
+        See `fencelock.Client.break_lock`, also for its danger.
         """
         port = _port.here()
-        return int(await _finish(port, self._native.break_start(port.box, name)))
+        broken: Broken = await _finish(port, self._native.break_start(port.box, name, token))
+        return broken
 
     async def ping(self) -> float:
         """Ask the store for its time, and give it in seconds since 1970."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Callable
 
-from fencelock import _native
+from fencelock import _ends, _native
 from fencelock._leave import leave
 from fencelock.aio import _port
-from fencelock.errors import FencelockError, LostError
+from fencelock.errors import FencelockError, LostError, NotHeldError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Generator
     from datetime import timedelta
     from types import TracebackType
 
@@ -68,7 +69,7 @@ class Hold(_native.BaseHold):
             UnavailableError: The store did not answer; the release goes on in the background.
         """
         port = _port.here()
-        started = self.release_start(port.box)
+        started = _ends.release(self, port.box)
         return port.later(started) if type(started) is _native.Operation else _DONE
 
     async def extend(self, lease: float | timedelta) -> None:
@@ -125,6 +126,11 @@ class Hold(_native.BaseHold):
         """Release the lock. Raises `LostError` when it was lost and the body raised nothing."""
         await self.leave(kind, error, traceback)
 
+    @property
+    def entered(self) -> bool:
+        """Whether the end of an `async with` has something to end."""
+        return self._guard is not None
+
     def enter(self) -> None:
         """Begin the body of an `async with`, which is watched over if the lock asked for it."""
         if self.cancel_on_lost and self._guard is None:
@@ -139,12 +145,12 @@ class Hold(_native.BaseHold):
         """Release at the end of an `async with`."""
         guard = self._guard
         if guard is None:
-            await self._give_back(error)
+            await self.give_back(error)
             return
         self._guard = None
         left = await guard.leave(kind, error, traceback)
         try:
-            await self._give_back(left)
+            await self.give_back(left)
         except LostError as lost:
             if error is not None:
                 raise lost from error
@@ -153,14 +159,60 @@ class Hold(_native.BaseHold):
             # A cancel by somebody else, which arrived in the guard.
             raise left
 
-    async def _give_back(self, error: BaseException | None) -> None:
+    async def give_back(self, error: BaseException | None) -> None:
+        """Release after a body that raised `error`."""
         try:
             port = _port.here()
-            started = self.release_start(port.box)
+            started = _ends.release(self, port.box)
             if type(started) is _native.Operation:
                 await port.wait(started)
+        except NotHeldError:
+            # Released within the body.
+            pass
         except FencelockError as failed:
             leave(failed, error, self.raise_on_lost)
+
+
+class Holding(Coroutine[Any, Any, Hold]):
+    """A hold to come, from `Lock.hold`: for `await`, or for `async with`, which releases it."""
+
+    __slots__ = ("_call", "_hold")
+
+    def __init__(self, call: Coroutine[Any, Any, Hold]) -> None:
+        """Not for users: see `Lock.hold`."""
+        self._call = call
+        self._hold: Hold | None = None
+
+    def __await__(self) -> Generator[Any, Any, Hold]:
+        """Wait for the hold."""
+        return self._call.__await__()
+
+    def send(self, value: Any) -> Any:
+        """Go on, as a task's step."""
+        return self._call.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Go on with an exception, as a task's step."""
+        return self._call.throw(*error)
+
+    def close(self) -> None:
+        """Give it up."""
+        self._call.close()
+
+    async def __aenter__(self) -> Hold:
+        """Wait for the hold."""
+        self._hold = await self._call
+        return await self._hold.__aenter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Release the hold, as its own `async with`."""
+        if self._hold is not None:
+            await self._hold.__aexit__(kind, error, traceback)
 
 
 _DONE = _port.Ended()

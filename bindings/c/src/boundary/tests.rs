@@ -2,8 +2,9 @@ use std::ptr::null_mut;
 
 use super::*;
 use crate::error::{fencelock_error_free, fencelock_error_get, fencelock_error_info};
+use crate::failure::invalid;
 use crate::sized::Growing;
-use crate::status::FENCELOCK_INVALID_ARGUMENT;
+use crate::status::{FENCELOCK_INTERNAL, FENCELOCK_INVALID_ARGUMENT};
 
 fn read(error: *mut fencelock_error) -> (fencelock_status, String) {
     let mut info =

@@ -1,8 +1,5 @@
 //! From a signal handler to a thread that may do what a handler may not: a byte through a pipe.
 
-use crate::boundary::Failure;
-use crate::cancel::Cancel;
-
 #[cfg(unix)]
 pub(super) use pipe::{prepare, ring};
 
@@ -14,8 +11,7 @@ mod pipe {
 
     use fencelock_support::{Error, ErrorKind, fork};
 
-    use super::{Cancel, Failure};
-    use crate::kinds::{Kind, fencelock_cancel};
+    use crate::failure::Failure;
 
     /// The pipe and its thread, of one process. Leaked: a handler may be using it.
     struct Bell {
@@ -34,8 +30,9 @@ mod pipe {
         bell.filter(|bell| bell.born == fork::generation())
     }
 
-    /// Starts the thread that listens, unless this process has it. A forked child has not.
-    pub(in crate::cancel) fn prepare() -> Result<(), Failure> {
+    /// Starts the thread that listens and runs `heed` for each ring, unless this process has it. A
+    /// forked child has not.
+    pub(in crate::cancel) fn prepare(heed: fn()) -> Result<(), Failure> {
         static STARTING: Mutex<()> = Mutex::new(());
         if bell().is_some() {
             return Ok(());
@@ -50,7 +47,7 @@ mod pipe {
             Box::leak(Box::new(Bell { born, writer, rung: AtomicBool::new(false) }));
         std::thread::Builder::new()
             .name("fencelock-cancel".to_owned())
-            .spawn(move || listen(made, reader))
+            .spawn(move || listen(made, reader, heed))
             .map_err(no_resource)?;
         BELL.store(std::ptr::from_ref(made).cast_mut(), Ordering::SeqCst);
         Ok(())
@@ -59,15 +56,18 @@ mod pipe {
     /// Async-signal-safe: atomics and write(2). The pipe never fills, as there is one byte in it at
     /// the most, so the write neither blocks nor fails, and leaves errno alone. Without a bell, in a
     /// forked child, nobody waits yet; the first wait looks for what was asked.
-    pub(in crate::cancel) fn ring(_: &Cancel) {
+    ///
+    /// Whether there can be a thread that listens.
+    pub(in crate::cancel) fn ring() -> bool {
         if let Some(bell) = bell()
             && !bell.rung.swap(true, Ordering::AcqRel)
         {
             let _ = (&bell.writer).write(&[1]);
         }
+        true
     }
 
-    fn listen(bell: &Bell, mut reader: PipeReader) {
+    fn listen(bell: &Bell, mut reader: PipeReader, heed: fn()) {
         let mut byte = [0];
         loop {
             match reader.read(&mut byte) {
@@ -79,7 +79,7 @@ mod pipe {
             // Before looking: what is asked for from now on rings again. A swap, so that whoever found
             // it rung has asked before this looks.
             bell.rung.swap(false, Ordering::AcqRel);
-            fencelock_cancel::table().each(Cancel::heed);
+            heed();
         }
     }
 
@@ -93,11 +93,11 @@ mod pipe {
 }
 
 #[cfg(not(unix))]
-pub(super) fn prepare() -> Result<(), Failure> {
+pub(super) fn prepare(_: fn()) -> Result<(), crate::failure::Failure> {
     Ok(())
 }
 
 #[cfg(not(unix))]
-pub(super) fn ring(cancel: &Cancel) {
-    cancel.token.cancel();
+pub(super) fn ring() -> bool {
+    false
 }

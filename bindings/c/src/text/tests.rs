@@ -1,4 +1,5 @@
 use super::*;
+use crate::string::Text;
 
 fn given(bytes: &[u8], length: usize) -> Result<Option<String>, Failure> {
     // SAFETY: the tests say no more than there is, but where it is refused.

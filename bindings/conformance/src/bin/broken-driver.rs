@@ -95,7 +95,7 @@ impl Driver {
             Err(error) => {
                 // What it cannot have, nobody shall have.
                 if !self.deaf {
-                    let _ = client.break_lock(words[3]);
+                    let _ = client.break_lock(words[3], u64::MAX);
                 }
                 say("failed", tag, &format!("kind={}", error.kind()));
             }

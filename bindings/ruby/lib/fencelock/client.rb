@@ -64,9 +64,11 @@ module Fencelock
     # The names of at most `limit` locks that begin with `prefix`.
     def list(prefix = "", limit: 1000) = Pending.uninterrupted { @native.list_async(prefix, limit) }
 
-    # Ends every hold on a lock, whoever has it, and gives how many there were. For operators: who held it
-    # is told, but may be in the middle of a write.
-    def break_lock(name) = Pending.uninterrupted { @native.break_lock_async(name) }
+    # Ends the holds on a lock that were seen under `token` (that of `inspect_lock`, or of a hold), whoever
+    # has them, and none that came after it: so a break may be repeated. Gives how many were `ended`, or the
+    # token under which somebody else holds it now, `changed_hands`. For operators: who held it is told, but
+    # may be in the middle of a write.
+    def break_lock(name, token) = Pending.uninterrupted { @native.break_lock_async(name, token) }
 
     # The store's time.
     def ping = Pending.uninterrupted { @native.ping_async }

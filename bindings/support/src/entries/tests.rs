@@ -70,7 +70,7 @@ fn what_was_lost_is_acquired_anew_and_its_leaves_are_told() {
     entries.enter(&mine, me, Patience::Try, None).unwrap();
     let (told, lost) = mpsc::channel();
     entries.hold(me).unwrap().on_lost(move |reason| told.send(reason).unwrap());
-    client.break_lock("x").unwrap();
+    client.break_lock("x", u64::MAX).unwrap();
     lost.recv_timeout(BOUND).unwrap();
     let second = entries.enter(&mine, me, Patience::Forever, None).unwrap();
     assert!(second > first);
@@ -204,7 +204,7 @@ fn a_leave_that_was_counted_tells_of_the_loss_through_its_completion() {
     entries.enter(&lock, me, Patience::Try, None).unwrap();
     let (told, lost) = mpsc::channel();
     entries.hold(me).unwrap().on_lost(move |reason| told.send(reason).unwrap());
-    client.break_lock("x").unwrap();
+    client.break_lock("x", u64::MAX).unwrap();
     lost.recv_timeout(BOUND).unwrap();
     for left in [1, 0] {
         let (told, ended) = mpsc::channel();
@@ -229,6 +229,46 @@ fn a_hold_that_is_apart_is_not_counted_on() {
     apart.release().unwrap();
     entries.leave(me).unwrap();
     assert!(lock.is_locked().unwrap());
+    entries.leave(me).unwrap();
+    assert!(!lock.is_locked().unwrap());
+    assert_eq!(kind(entries.leave(me)), ErrorKind::NotHeld);
+}
+
+#[test]
+fn an_owner_is_taken_out_and_comes_back_as_deeply() {
+    let (_client, lock) = lock();
+    let entries = Entries::new();
+    let (me, other) = (EntryKey::thread(), EntryKey::ANYBODY);
+    let hold = || lock.clone().owner(Owner::Local(7)).acquire(Patience::Try, None).unwrap();
+    entries.first(me, hold()).unwrap();
+    assert!(entries.again(me).is_some());
+    entries.apart(me, hold()).unwrap();
+    entries.apart(other, hold()).unwrap();
+    let taken = entries.take(me);
+    assert_eq!((entries.depth(me), entries.depth(other)), (0, 1));
+    let depths: Vec<_> = taken.iter().map(|(_, depth)| (depth.count, depth.shared)).collect();
+    assert_eq!(depths, [(2, true), (1, false)]);
+    for (_, depth) in taken {
+        entries.restore(me, hold(), depth).unwrap();
+    }
+    assert_eq!(entries.depth(me), 3);
+    assert!(entries.again(me).is_none(), "the innermost is the host's own to end");
+    entries.leave(me).unwrap();
+    assert!(entries.again(me).is_some());
+    assert!(entries.take(EntryKey::try_from(&Owner::Local(99)).unwrap()).is_empty());
+}
+
+#[test]
+fn a_hold_that_the_host_ended_is_not_there_to_be_left() {
+    let (_client, lock) = lock();
+    let entries = Entries::new();
+    let me = EntryKey::thread();
+    let [first, second] = [(), ()].map(|()| lock.acquire(Patience::Try, None).unwrap());
+    entries.apart(me, first.clone()).unwrap();
+    entries.apart(me, second.clone()).unwrap();
+    second.release().unwrap();
+    entries.retain(|hold| hold.token() == first.token() && hold.is_valid());
+    assert_eq!(entries.depth(me), 1);
     entries.leave(me).unwrap();
     assert!(!lock.is_locked().unwrap());
     assert_eq!(kind(entries.leave(me)), ErrorKind::NotHeld);

@@ -53,8 +53,9 @@ final class LockTests: XCTestCase {
         }
         let told = expectation(description: "the loss is told")
         try hold.onLost(listener: Told { told.fulfill() })
-        let broken = try await client.breakLockAsync(name: "x")
-        XCTAssertEqual(broken, 1)
+        let broken = try await client.breakLockAsync(name: "x", token: hold.token())
+        XCTAssertEqual(broken.ended, 1)
+        XCTAssertNil(broken.changedHands)
         await fulfillment(of: [told], timeout: 30)
         XCTAssertFalse(hold.isValid())
     }

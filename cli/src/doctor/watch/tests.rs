@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use super::{STEP, Seen, round_up};
-use crate::doctor::fact::Severity;
+use crate::doctor::finding::Severity;
 use crate::doctor::trial::Trips;
 
 fn trips() -> Trips {
@@ -18,19 +18,19 @@ fn a_whole_hold_gives_a_lease_of_twice_its_length() {
     seen.note("a".into(), start + Duration::from_secs(4));
     seen.looks = 4;
     assert_eq!(seen.longest(), Some((Duration::from_secs(4) + STEP, true)));
-    let fact = seen.fact(Duration::from_secs(30), &trips());
-    assert_eq!(fact.severity, Severity::Good);
-    assert!(fact.advice.unwrap().contains("10 s"));
+    let finding = seen.finding(Duration::from_secs(30), &trips());
+    assert_eq!(finding.severity, Severity::Good);
+    assert!(finding.advice.unwrap().contains("10 s"));
 }
 
 #[test]
 fn a_hold_without_beginning_or_end_is_said_to_be_longer() {
     let mut seen = Seen { looks: 1, ..Seen::default() };
     seen.note("a".into(), Instant::now());
-    let fact = seen.fact(Duration::from_secs(30), &trips());
-    assert_eq!(fact.severity, Severity::Note);
-    assert!(fact.value.contains("at least"));
-    let idle = Seen::default().fact(Duration::from_secs(30), &trips());
+    let finding = seen.finding(Duration::from_secs(30), &trips());
+    assert_eq!(finding.severity, Severity::Note);
+    assert!(finding.value.contains("at least"));
+    let idle = Seen::default().finding(Duration::from_secs(30), &trips());
     assert!(idle.value.contains("no hold"));
 }
 

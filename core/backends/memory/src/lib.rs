@@ -6,6 +6,7 @@
 mod clock;
 mod inbox;
 mod options;
+mod records;
 mod store;
 mod transport;
 

@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
-use fencelock_engine::Name;
+use fencelock_engine::options::RETENTION;
 use fencelock_engine::reply::{Body, Failure, Push, Reply};
 use fencelock_engine::request::{Op, Request};
-use fencelock_engine::store::{Announce, Caller, Delivery, Record, revoke_unsupported};
+use fencelock_engine::store::{Announce, Caller, Delivery, revoke_unsupported};
 
 use crate::inbox::Inbox;
-
-/// Idle locks are looked for when their number has reached this, and again whenever it doubled.
-const SWEEP_FROM: usize = 1024;
+use crate::records::Records;
 
 /// One store.
 #[derive(Default)]
@@ -56,23 +54,12 @@ impl Stores {
 }
 
 /// What the store's mutex guards.
+#[derive(Default)]
 pub(crate) struct State {
-    records: BTreeMap<Name, Record>,
-    sweep_at: usize,
+    records: Records,
     inboxes: BTreeMap<String, Arc<Inbox>>,
     /// Kept for its allocation.
     pub(crate) batch: Vec<Request>,
-}
-
-impl Default for State {
-    fn default() -> State {
-        State {
-            records: BTreeMap::new(),
-            sweep_at: SWEEP_FROM,
-            inboxes: BTreeMap::new(),
-            batch: Vec::new(),
-        }
-    }
 }
 
 impl State {
@@ -80,10 +67,19 @@ impl State {
         self.inboxes.insert(client.to_owned(), inbox);
     }
 
-    pub(crate) fn leave(&mut self, client: &str, inbox: &Arc<Inbox>) {
+    /// With the last client go the locks that have nothing to tell.
+    pub(crate) fn leave(&mut self, now: u64, client: &str, inbox: &Arc<Inbox>) {
         if self.inboxes.get(client).is_some_and(|present| Arc::ptr_eq(present, inbox)) {
             self.inboxes.remove(client);
         }
+        if self.inboxes.is_empty() {
+            self.records.forget_idle(now);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn names(&self) -> usize {
+        self.records.len()
     }
 
     /// Executes one request. `told` gathers the inboxes that got a push.
@@ -98,66 +94,41 @@ impl State {
         let mut post = Post { inboxes, told };
         let body = match op {
             Op::Acquire(ask) => {
-                let state =
-                    touch(records, &ask.lock, |record| record.acquire(now, caller, ask, &mut post));
+                let retention = ask.after.as_ref().map_or(RETENTION, |after| after.retention);
+                let state = records.touch(now, &ask.lock, retention, |record| {
+                    record.acquire(now, caller, ask, &mut post)
+                });
                 Body::Acquire(state.map_err(Failure::Refused)?)
             }
             Op::Beat(beats) => Body::Beat(
                 beats
                     .iter()
                     .map(|beat| {
-                        touch(records, &beat.lock, |record| {
+                        records.touch(now, &beat.lock, RETENTION, |record| {
                             record.beat(now, caller, beat, &mut post)
                         })
                     })
                     .collect(),
             ),
-            Op::Release(release) => Body::Release(touch(records, &release.lock, |record| {
-                record.release(now, release, &mut post)
-            })),
-            Op::Break(name) => {
-                Body::Break(touch(records, name, |record| record.break_all(now, name, &mut post)))
+            Op::Release(release) => {
+                let retention = release.retention;
+                Body::Release(records.touch(now, &release.lock, retention, |record| {
+                    record.release(now, release, &mut post)
+                }))
             }
+            Op::Break(what) => Body::Break(records.touch(now, &what.lock, RETENTION, |record| {
+                record.break_lock(now, what, &mut post)
+            })),
             Op::Inspect(name) => {
                 Body::Inspect(records.get(name).map(|record| record.inspect(now, name)))
             }
-            Op::List { prefix, limit } => Body::List(list(records, prefix, *limit)),
+            Op::List { prefix, limit } => Body::List(records.list(prefix, *limit)),
             Op::Revoke(_) => return Err(Failure::Refused(revoke_unsupported())),
             Op::Time => Body::Time,
         };
-        if self.records.len() >= self.sweep_at {
-            self.records.retain(|_, record| !record.is_collectable(now));
-            self.sweep_at = SWEEP_FROM.max(2 * self.records.len());
-        }
+        records.sweep(now, &mut post);
         Ok(Reply { now, body })
     }
-}
-
-/// Runs `change` on a lock's record; a lock of which nothing is worth keeping is not kept.
-fn touch<T>(
-    records: &mut BTreeMap<Name, Record>,
-    name: &Name,
-    change: impl FnOnce(&mut Record) -> T,
-) -> T {
-    if let Some(record) = records.get_mut(name) {
-        return change(record);
-    }
-    let mut record = Record::default();
-    let result = change(&mut record);
-    if record != Record::default() {
-        records.insert(name.clone(), record);
-    }
-    result
-}
-
-fn list(records: &BTreeMap<Name, Record>, prefix: &str, limit: usize) -> Vec<Name> {
-    if prefix.is_empty() {
-        return records.keys().take(limit).cloned().collect();
-    }
-    // What is no name cannot begin one either.
-    let Ok(first) = Name::new(prefix) else { return Vec::new() };
-    let from_there = records.range(first..).map(|(name, _)| name);
-    from_there.take_while(|name| name.as_str().starts_with(prefix)).take(limit).cloned().collect()
 }
 
 struct Post<'a> {

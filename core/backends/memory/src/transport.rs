@@ -104,7 +104,9 @@ impl Transport for MemoryTransport {
 
     /// A delivery that has begun on another thread may still end after this.
     fn close(&self) {
-        self.store.lock().leave(self.caller.client.id(), &self.inbox);
+        let mut state = self.store.lock();
+        state.leave(clock::now(), self.caller.client.id(), &self.inbox);
+        drop(state);
         self.inbox.close();
         self.queue().clear();
     }

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use fencelock_engine::reply::{Abandoned, Failure, Push, Released, Standing};
+use fencelock_engine::reply::{Abandoned, Broken, Failure, Push, Released, Standing};
 use fencelock_engine::request::{Op, Release, Request, RequestId};
 use fencelock_engine::transport::{Sink, Transport};
 use fencelock_engine::{ClientId, Event};
 use fencelock_memory::{MemoryTransport, Options, open};
-use fencelock_testkit::desk::{BOUND, Client, LEASE, fresh, hold, name};
+use fencelock_testkit::recorder::{BOUND, Client, LEASE, fresh, hold, name};
 
 fn client(store: &str) -> Client<MemoryTransport> {
     let options = Options::from_url(&format!("memory:{store}")).unwrap();
@@ -54,7 +54,7 @@ fn a_release_hands_over_to_the_first_waiter_by_push() {
     let wanted = |push: &Push| matches!(push, Push::Wanted { hold, .. } if *hold == first);
     assert!(one.push(BOUND, wanted).is_some());
     let behind = three.queue(&lock, third);
-    assert_eq!((behind.standing, behind.head), (Standing::Queued, false));
+    assert_eq!((behind.standing, behind.ahead), (Standing::Queued, 1));
     one.release(&lock, first);
     let (token, end) = two.granted(BOUND, second).expect("the first waiter is told");
     assert!(token > state.token && end >= token);
@@ -94,10 +94,10 @@ fn a_waiter_whose_client_has_closed_is_passed_over() {
     two.queue(&lock, hold());
     three.queue(&lock, third);
     two.transport.close();
-    let delivered = two.desk.delivered();
+    let delivered = two.recorder.delivered();
     one.release(&lock, first);
     assert!(three.granted(BOUND, third).is_some());
-    assert_eq!(two.desk.delivered(), delivered, "nothing is delivered after the close");
+    assert_eq!(two.recorder.delivered(), delivered, "nothing is delivered after the close");
 }
 
 #[test]
@@ -105,12 +105,16 @@ fn break_ends_the_hold_and_tells_its_holder() {
     let (store, lock) = (store(), name("a"));
     let (one, two) = (client(&store), client(&store));
     let first = hold();
-    one.take(&lock, first);
-    assert_eq!(two.break_lock(&lock), 1);
-    assert_eq!(two.break_lock(&name("never used")), 0);
+    let seen = one.take(&lock, first).token;
+    assert_eq!(two.break_lock(&lock, seen - 1), Broken::ChangedHands(seen));
+    assert_eq!(two.break_lock(&lock, seen), Broken::Ended(1));
+    assert_eq!(two.break_lock(&lock, seen), Broken::NotHeld);
+    assert_eq!(two.break_lock(&name("never used"), seen), Broken::NotHeld);
     let broken = |push: &Push| matches!(push, Push::Broken { hold, .. } if *hold == first);
     assert!(one.push(BOUND, broken).is_some());
-    assert_eq!(two.take(&lock, hold()).abandoned, Abandoned::Yes);
+    let next = two.take(&lock, hold());
+    assert_eq!(next.abandoned, Abandoned::Yes);
+    assert_eq!(two.break_lock(&lock, seen), Broken::ChangedHands(next.token));
 }
 
 #[test]
@@ -184,7 +188,16 @@ impl Sink for Relay {
         if let Event::Push(Push::Granted { hold, .. }) = event {
             self.grants.fetch_add(1, Ordering::SeqCst);
             let lock = self.store_lock.clone();
-            let release = Release { lock, hold, used: 0, told: true, lost: false, losses: 0 };
+            let release = Release {
+                lock,
+                hold,
+                used: 0,
+                told: true,
+                lost: false,
+                losses: 0,
+                retention: fencelock_engine::options::RETENTION,
+                alone: false,
+            };
             let id = RequestId(self.requests.fetch_add(1, Ordering::SeqCst));
             let transport = self.transport.get().expect("it was opened");
             transport.enqueue(Request { id, op: Op::Release(release) });

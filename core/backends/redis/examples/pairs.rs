@@ -75,7 +75,16 @@ fn pair(name: &Name, hold: HoldId, now: u64) -> (Op, Op) {
         attach: None,
         after: None,
     };
-    let release = Release { lock: name.clone(), hold, used: 0, told: true, lost: false, losses: 0 };
+    let release = Release {
+        lock: name.clone(),
+        hold,
+        used: 0,
+        told: true,
+        lost: false,
+        losses: 0,
+        retention: fencelock_engine::options::RETENTION,
+        alone: false,
+    };
     (Op::Acquire(acquire), Op::Release(release))
 }
 
@@ -170,9 +179,9 @@ fn main() -> Result<(), Failed> {
     let codec = Codec::new(ClientId::new(2, "pairs")?, "fl:")?;
     let names: Vec<Name> =
         (0..KEYS).map(|n| Name::new(format!("lock/{n}"))).collect::<Result<_, _>>()?;
-    let mut holds = (micros() as u128) << 40;
+    let mut holds = (micros() as u128) << 64;
     let mut hold = || {
-        holds += 1;
+        holds += 1 << 64;
         HoldId(holds)
     };
 

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::client::TlsStream;
 
 use crate::options::{Address, Options};
+use crate::quiet::Quiet;
 use crate::refusal::NoSession;
 use crate::tls;
 
@@ -29,7 +30,7 @@ const HEAD_START: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(crate) enum Stream {
     Tcp(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<TlsStream<Quiet>>),
     #[cfg(unix)]
     Unix(UnixStream),
 }
@@ -42,7 +43,7 @@ impl Stream {
             use std::os::fd::AsRawFd as _;
             Some(match self {
                 Stream::Tcp(stream) => stream.as_raw_fd(),
-                Stream::Tls(stream) => stream.get_ref().0.as_raw_fd(),
+                Stream::Tls(stream) => stream.get_ref().0.0.as_raw_fd(),
                 Stream::Unix(stream) => stream.as_raw_fd(),
             })
         }

@@ -3,11 +3,12 @@
 use std::io;
 
 use fencelock_engine::redis::Value;
+use fencelock_engine::secret::Secrets;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::connect::Stream;
 use crate::encode;
-use crate::refusal::NoSession;
+use crate::refusal::{NoSession, classify};
 use crate::resp::{self, Frame, Garbage, Parsed};
 use crate::tls;
 
@@ -57,11 +58,25 @@ pub(crate) struct Conversation {
     stream: Stream,
     incoming: Incoming,
     pushes: Vec<Vec<Value>>,
+    secrets: Secrets,
 }
 
 impl Conversation {
-    pub(crate) fn new(stream: Stream) -> Conversation {
-        Conversation { stream, incoming: Incoming::default(), pushes: Vec::new() }
+    /// `secrets`: what is not to be shown, although the server should say it.
+    pub(crate) fn new(stream: Stream, secrets: Secrets) -> Conversation {
+        Conversation { stream, incoming: Incoming::default(), pushes: Vec::new(), secrets }
+    }
+
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// Turns an error reply into why there is no session.
+    pub(crate) fn refuse(&self, step: &str, value: Value) -> Result<Value, NoSession> {
+        match value {
+            Value::Error(line) => Err(classify(step, &line, &self.secrets)),
+            value => Ok(value),
+        }
     }
 
     /// The stream, what came and was not parsed, and pushes that came between.

@@ -2,6 +2,7 @@
 
 use fencelock_engine::ClientId;
 use fencelock_engine::redis::{Codec, Inbox, Value};
+use fencelock_engine::secret::Secrets;
 use fencelock_engine::transport::caught;
 
 use crate::connect;
@@ -53,15 +54,17 @@ pub(crate) async fn connect(options: &Options, caller: &Caller<'_>) -> Result<Re
     // The name is for people; a user who may not set it goes without.
     main.reply().await?;
     if options.db != 0 {
-        refuse("SELECT", main.reply().await?)?;
+        let selected = main.reply().await?;
+        main.refuse("SELECT", selected)?;
     }
     for script in scripts {
-        match refuse("SCRIPT LOAD", main.reply().await?)? {
+        let loaded = main.reply().await?;
+        match main.refuse("SCRIPT LOAD", loaded)? {
             Value::Bytes(sha) if sha == script.sha.as_bytes() => {}
-            other => {
+            _ => {
                 return Err(NoSession::misconfigured(format!(
-                    "the server changed the script '{}' (it answered {other:?}): connect without \
-                     the proxy in between",
+                    "the server changed the script '{}' (it answered with another hash): connect \
+                     without the proxy in between",
                     script.name
                 )));
             }
@@ -71,7 +74,8 @@ pub(crate) async fn connect(options: &Options, caller: &Caller<'_>) -> Result<Re
     if resp3 && confirmed(&mut main).await? {
         inbox = Inbox::Subscribed;
     }
-    let now = time(refuse("TIME", main.reply().await?)?)?;
+    let now = main.reply().await?;
+    let now = time(main.refuse("TIME", now)?)?;
     Codec::check_time(now).map_err(NoSession::Misconfigured)?;
 
     let mut pushes = None;
@@ -108,7 +112,11 @@ pub(crate) async fn greet(
     options: &Options,
     login: Option<&Login>,
 ) -> Result<(Conversation, bool), NoSession> {
-    let mut talk = Conversation::new(connect::dial(options).await?);
+    let mut secrets = Secrets::default();
+    if let Some(login) = login {
+        secrets.add(&login.password);
+    }
+    let mut talk = Conversation::new(connect::dial(options).await?, secrets);
     if options.protocol == Protocol::Auto {
         let mut words = vec!["HELLO", "3"];
         if let Some(login) = login {
@@ -118,7 +126,7 @@ pub(crate) async fn greet(
             Value::Error(line) => match line.split(' ').next().unwrap_or_default() {
                 // An older server, a proxy, or a user who may not: RESP2 will do.
                 "NOPROTO" | "ERR" | "NOPERM" | "NOAUTH" if !is_login_error(&line) => {}
-                _ => return Err(classify("HELLO", &line)),
+                _ => return Err(classify("HELLO", &line, talk.secrets())),
             },
             _ => return Ok((talk, true)),
         }
@@ -127,7 +135,13 @@ pub(crate) async fn greet(
         let mut words = vec!["AUTH"];
         words.extend(login.user.as_deref());
         words.push(&login.password);
-        refuse("AUTH", talk.ask(&words).await?)?;
+        let answer = talk.ask(&words).await?;
+        talk.refuse("AUTH", answer)?;
+    } else if let Value::Error(line) = talk.ask(&["PING"]).await?
+        && line.starts_with("NOAUTH")
+    {
+        // Asked apart, since a server hangs up on who sends a script without having logged in.
+        return Err(classify("PING", &line, talk.secrets()));
     }
     Ok((talk, false))
 }
@@ -146,8 +160,9 @@ pub(crate) async fn confirmed(talk: &mut Conversation) -> Result<bool, NoSession
         Frame::Push(values) => Ok(is_confirmation(&values)),
         Frame::Reply(Value::Array(values)) => Ok(is_confirmation(&values)),
         Frame::Reply(Value::Error(line)) => {
-            tracing::warn!(reason = %line, "may not subscribe: waiting polls instead");
-            match classify("SUBSCRIBE", &line) {
+            let reason = talk.secrets().hide(&line);
+            tracing::warn!(%reason, "may not subscribe: waiting polls instead");
+            match classify("SUBSCRIBE", &line, talk.secrets()) {
                 NoSession::Misconfigured(_) => Ok(false),
                 later => Err(later),
             }
@@ -173,14 +188,6 @@ pub(crate) async fn subscribe_apart(
     Ok(if confirmed(&mut talk).await? { Some(talk) } else { None })
 }
 
-/// Turns an error reply into why there is no session.
-pub(crate) fn refuse(step: &str, value: Value) -> Result<Value, NoSession> {
-    match value {
-        Value::Error(line) => Err(classify(step, &line)),
-        value => Ok(value),
-    }
-}
-
 /// The server's time in microseconds, out of TIME's reply.
 pub(crate) fn time(value: Value) -> Result<u64, NoSession> {
     let part = |value: &Value| match value {
@@ -194,7 +201,7 @@ pub(crate) fn time(value: Value) -> Result<u64, NoSession> {
             .and_then(|(seconds, micros)| seconds.checked_mul(1_000_000)?.checked_add(micros)),
         _ => None,
     }
-    .ok_or_else(|| NoSession::misconfigured(format!("TIME answered {value:?}, not a time")))
+    .ok_or_else(|| NoSession::misconfigured("TIME was answered with something that is no time"))
 }
 
 /// What `CLIENT LIST` shows: the server takes no spaces and nothing outside printable ASCII.

@@ -4,20 +4,25 @@
 //! [`survey`] tells an operator what a server is like and what to mend. What is said over the
 //! connection is decided elsewhere, in [`fencelock_engine::redis`].
 
+mod attempt;
 mod backoff;
 mod connect;
 mod conversation;
 mod credentials;
 mod encode;
 mod handshake;
+mod link;
 mod options;
+mod outbox;
 mod pump;
+mod quiet;
 mod refusal;
 mod resp;
+mod rival;
 mod session;
 mod shared;
 mod survey;
-mod survey_facts;
+mod survey_findings;
 mod tls;
 mod transport;
 mod url;
@@ -27,5 +32,5 @@ mod tests;
 
 pub use credentials::{Credentials, CredentialsFuture, Login};
 pub use options::{Address, Options, Protocol, Tls};
-pub use survey::{Fact, Severity, Survey, survey};
+pub use survey::{Finding, Severity, Survey, survey};
 pub use transport::{CAPABILITIES, RedisTransport, open};

@@ -119,18 +119,6 @@ impl Options {
         }
     }
 
-    /// Reads `redis://user:password@host:port/db`, `rediss://…` (TLS) or
-    /// `redis+unix:///path?db=0&user=…&pass=…`, with the query parameters `prefix`,
-    /// `connect_timeout`, `backoff_min`, `backoff_max`, `protocol` (2 or 3), `tls_ca`, `tls_cert`
-    /// and `tls_key`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidArgument`] names the part that is unknown or wrong; it never shows a
-    /// password.
-    pub fn from_url(url: &str) -> Result<Options, Error> {
-        crate::url::parse(url)
-    }
-
     /// Takes over address, user, password, database and protocol of a client of the `redis` crate.
     ///
     /// # Errors

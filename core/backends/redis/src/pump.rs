@@ -17,8 +17,10 @@ use tokio::time::Instant;
 
 use crate::connect::{self, Stream};
 use crate::conversation::{Conversation, Incoming};
+use crate::link::{Link, Writer};
+use crate::quiet::Quiet;
 use crate::resp::Frame;
-use crate::shared::{Awaited, Link, Shared, Writer};
+use crate::shared::{Awaited, Shared};
 
 const READ: usize = 16 << 10;
 
@@ -32,7 +34,7 @@ enum Reader {
     Tcp(tcp::OwnedReadHalf),
     #[cfg(unix)]
     Unix(unix::OwnedReadHalf),
-    Tls(Box<tokio_rustls::client::TlsStream<tokio::net::TcpStream>>),
+    Tls(Box<tokio_rustls::client::TlsStream<Quiet>>),
 }
 
 /// One connection while it is up.
@@ -69,7 +71,7 @@ fn split(stream: Stream) -> (Reader, Link) {
             (Reader::Unix(reader), Link::new(Writer::Unix(writer)))
         }
         Stream::Tls(stream) => {
-            connect::forsake(stream.get_ref().0);
+            connect::forsake(&stream.get_ref().0.0);
             (Reader::Tls(stream), Link::new(Writer::Pump))
         }
     }
@@ -125,11 +127,9 @@ impl Pump {
         self.sockets.clone()
     }
 
-    /// Runs until the connection ends; gives the reason.
-    pub(crate) async fn run(&mut self, first: Event) -> String {
-        // What came early is heard after the news that the connection is up.
-        self.events.insert(0, first);
-        std::future::poll_fn(|cx| self.poll(cx)).await
+    /// Says that it is up. What came early is heard after that.
+    pub(crate) fn begin(&mut self, up: Event) {
+        self.events.insert(0, up);
     }
 
     /// Answers for what is under way, and says why.
@@ -142,7 +142,8 @@ impl Pump {
         self.shared.deliver(&mut self.events);
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<String> {
+    /// Does what there is to do; ready, with the reason, when the connection has ended.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<String> {
         loop {
             let shared = Arc::clone(&self.shared);
             shared.deliver(&mut self.events);
@@ -347,10 +348,12 @@ impl Pump {
     fn loaded(&mut self, requests: &[RequestId], value: &Value) {
         let (kind, message) = match value {
             Value::Error(line) if line.starts_with("NOPERM") => {
-                (RefusalKind::Misconfigured, format!("the script cannot be loaded: {line}"))
+                let said = self.codec.shown(line);
+                (RefusalKind::Misconfigured, format!("the script cannot be loaded: {said}"))
             }
             Value::Error(line) => {
-                (RefusalKind::Retry, format!("the script cannot be loaded: {line}"))
+                let said = self.codec.shown(line);
+                (RefusalKind::Retry, format!("the script cannot be loaded: {said}"))
             }
             _ => (RefusalKind::Again, "the script was forgotten, and is loaded again".to_owned()),
         };
@@ -368,7 +371,7 @@ impl Pump {
                     None => tracing::debug!(bytes = payload.len(), "a message that is not ours"),
                 }
             }
-            _ => tracing::trace!(?values, "a push that is no message"),
+            _ => tracing::trace!(parts = values.len(), "a push that is no message"),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Why a connection could not be made, and whether waiting helps.
 
+use fencelock_engine::secret::Secrets;
 use fencelock_engine::{Error, ErrorKind};
 
 /// Why a connection could not be made.
@@ -24,8 +25,9 @@ impl NoSession {
     }
 }
 
-/// What an error line means that a server gave while the connection was being made.
-pub(crate) fn classify(step: &str, line: &str) -> NoSession {
+/// What an error line means that a server gave while the connection was being made. A server or proxy
+/// that does not know AUTH may repeat the password: it is not shown.
+pub(crate) fn classify(step: &str, line: &str, secrets: &Secrets) -> NoSession {
     let code = line.split(' ').next().unwrap_or_default();
     let advice = match code {
         "NOAUTH" => {
@@ -50,7 +52,8 @@ pub(crate) fn classify(step: &str, line: &str) -> NoSession {
         _ if line.contains("unknown command") => {
             "the server, or a proxy before it, does not know a command that locks need"
         }
-        _ => return NoSession::Later(format!("{step}: {line}")),
+        _ => return NoSession::Later(format!("{step}: {}", secrets.hide(line))),
     };
-    NoSession::misconfigured(format!("Redis refused {step}: {advice} (it said: {line})"))
+    let said = secrets.hide(line);
+    NoSession::misconfigured(format!("Redis refused {step}: {advice} (it said: {said})"))
 }

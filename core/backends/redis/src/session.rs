@@ -1,18 +1,20 @@
 //! Connects, runs the connection, and connects again, until closed.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use fencelock_engine::ClientId;
 use fencelock_engine::event::Event;
-use fencelock_engine::redis::Codec;
 use fencelock_engine::transport::caught;
 
+use crate::attempt::{Attempts, Connected};
 use crate::backoff::Backoff;
-use crate::handshake::{self, Caller, Ready};
-use crate::options::{Address, Options};
+use crate::handshake::Ready;
+use crate::options::Options;
 use crate::pump::Pump;
 use crate::refusal::NoSession;
+use crate::rival::Rival;
 use crate::shared::Shared;
 
 /// How often to look whether an operator has mended what only an operator can.
@@ -20,11 +22,12 @@ const MISCONFIGURED_PAUSE: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(options: Options, client: ClientId, shared: Arc<Shared>) {
     let mut backoff = Backoff::new(options.backoff_min, options.backoff_max);
+    let mut attempts = Attempts::new(&options, &client);
     let address = options.address.to_string();
     while !shared.is_closed() {
         // Out here it outlives a panic, and answers for what is under way.
         let mut pump = None;
-        let why = caught(round(&options, &client, &shared, &mut pump)).await;
+        let why = caught(round(&options, &mut attempts, &client, &shared, &mut pump)).await;
         let why = why.unwrap_or_else(|panic| {
             NoSession::Later(format!("the connection's task panicked: {panic}; please report it"))
         });
@@ -43,8 +46,11 @@ pub(crate) async fn run(options: Options, client: ClientId, shared: Arc<Shared>)
                 shared.deliver(&mut vec![Event::Down { reason }]);
                 backoff.next()
             }
-            (NoSession::Misconfigured(error), _) => {
+            (NoSession::Misconfigured(error), pump) => {
                 tracing::error!(%address, %error, "cannot connect until this is mended");
+                if let Some(pump) = pump {
+                    pump.finish(error.message().to_owned());
+                }
                 shared.deliver(&mut vec![Event::Misconfigured(error)]);
                 backoff.next().max(MISCONFIGURED_PAUSE)
             }
@@ -53,42 +59,42 @@ pub(crate) async fn run(options: Options, client: ClientId, shared: Arc<Shared>)
     }
 }
 
-/// Connects, and runs the connection in `pump` to its end; says why that came.
+/// Connects, and runs the connection in `pump` to its end; says why that came. One that is silent
+/// gives way to another that is answered.
 async fn round(
     options: &Options,
+    attempts: &mut Attempts<'_>,
     client: &ClientId,
     shared: &Arc<Shared>,
     pump: &mut Option<Pump>,
 ) -> NoSession {
-    let (codec, ready) = match connect(options, client).await {
-        Ok(connected) => connected,
-        Err(why) => return why,
-    };
-    let Ready { main, pushes, inbox, now } = ready;
-    let address = &options.address;
-    tracing::info!(%address, ?inbox, separate = pushes.is_some(), "connected");
-    let pump = pump.insert(Pump::new(Arc::clone(shared), codec, main, pushes));
-    shared.up(pump.link(), pump.sockets(), inbox);
-    NoSession::Later(pump.run(Event::Up { now }).await)
-}
-
-async fn connect(options: &Options, client: &ClientId) -> Result<(Codec, Ready), NoSession> {
-    let mut codec =
-        Codec::new(client.clone(), &options.prefix).map_err(NoSession::Misconfigured)?;
-    let channel = codec.channel().to_vec();
-    let caller = Caller { client, channel: &channel };
-    let ready = tokio::time::timeout(options.connect_timeout, handshake::connect(options, &caller))
-        .await
-        .map_err(|_| {
-            let hint = match options.address {
-                Address::Tls { .. } => "; does this port speak TLS?",
-                _ => "",
-            };
-            NoSession::Later(format!(
-                "no connection to {} within {:?} (connect_timeout){hint}",
-                options.address, options.connect_timeout
-            ))
-        })??;
-    codec.set_inbox(ready.inbox);
-    Ok((codec, ready))
+    let mut next = attempts.next().await;
+    loop {
+        let Connected { codec, ready } = match next {
+            Ok(connected) => connected,
+            Err(why) => return why,
+        };
+        let Ready { main, pushes, inbox, now } = ready;
+        let address = &options.address;
+        tracing::info!(%address, ?inbox, separate = pushes.is_some(), "connected");
+        let running = pump.insert(Pump::new(Arc::clone(shared), codec, main, pushes));
+        shared.up(running.link(), running.sockets(), inbox);
+        running.begin(Event::Up { now });
+        let mut rival = Rival::new(|| Attempts::new(options, client), options.backoff_max);
+        let end = std::future::poll_fn(|cx| match running.poll(cx) {
+            Poll::Ready(reason) => Poll::Ready(Err(NoSession::Later(reason))),
+            Poll::Pending => rival
+                .poll(shared.is_doubted(), cx)
+                .map(|made| made.map_err(NoSession::Misconfigured)),
+        });
+        match end.await {
+            Ok(connected) => next = Ok(connected),
+            Err(why) => return why,
+        }
+        if let Some(silent) = pump.take() {
+            let reason = "it was silent, and another connection is answered".to_owned();
+            tracing::warn!(%address, %reason, "connection given up");
+            silent.finish(reason);
+        }
+    }
 }

@@ -12,12 +12,10 @@ use fencelock_engine::redis::{Codec, Command, Inbox, Listing, Script};
 use fencelock_engine::reply::Failure;
 use fencelock_engine::request::{Op, Request, RequestId};
 use fencelock_engine::transport::{Sink, Watcher};
-use tokio::net::tcp;
-#[cfg(unix)]
-use tokio::net::unix;
 
-use crate::connect;
 use crate::encode;
+use crate::link::{Link, Writer};
+use crate::outbox::Outbox;
 
 /// A command that was encoded and not yet answered.
 #[derive(Debug)]
@@ -36,71 +34,6 @@ pub(crate) enum Awaited {
     Round(RequestId, Op, Listing),
     /// For the loading of a script that the server had forgotten, which these requests need.
     Script(&'static str, Vec<RequestId>),
-}
-
-/// The writing half of a connection, as a caller's thread may use it.
-#[derive(Debug)]
-pub(crate) enum Writer {
-    Tcp(tcp::OwnedWriteHalf),
-    #[cfg(unix)]
-    Unix(unix::OwnedWriteHalf),
-    /// Only the pump writes: what goes out passes through its TLS state.
-    Pump,
-}
-
-impl Writer {
-    pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Writer::Tcp(half) => half.try_write(bytes),
-            #[cfg(unix)]
-            Writer::Unix(half) => half.try_write(bytes),
-            Writer::Pump => Err(io::ErrorKind::WouldBlock.into()),
-        }
-    }
-
-    /// Whether the socket takes bytes again; wakes the task otherwise.
-    pub(crate) fn poll_ready(
-        &self,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<io::Result<()>> {
-        match self {
-            Writer::Tcp(half) => half.as_ref().poll_write_ready(cx),
-            #[cfg(unix)]
-            Writer::Unix(half) => half.as_ref().poll_write_ready(cx),
-            Writer::Pump => std::task::Poll::Ready(Ok(())),
-        }
-    }
-}
-
-/// The socket's two halves close together, without a farewell that would flush what is abandoned.
-#[derive(Debug)]
-pub(crate) struct Link(Option<Writer>);
-
-impl Link {
-    pub(crate) fn new(writer: Writer) -> Link {
-        Link(Some(writer))
-    }
-
-    pub(crate) fn writer(&self) -> &Writer {
-        self.0.as_ref().unwrap_or(&Writer::Pump)
-    }
-
-    fn forsake(&self) {
-        if let Some(Writer::Tcp(half)) = &self.0 {
-            connect::forsake(half.as_ref());
-        }
-    }
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        match self.0.take() {
-            Some(Writer::Tcp(half)) => half.forget(),
-            #[cfg(unix)]
-            Some(Writer::Unix(half)) => half.forget(),
-            Some(Writer::Pump) | None => {}
-        }
-    }
 }
 
 /// Who may write to the socket.
@@ -123,6 +56,8 @@ struct Line {
     /// Told apart from the connections before: a thread may still be writing to one of those.
     epoch: u64,
     turn: Turn,
+    /// It may be dead: nothing was answered for long.
+    doubted: bool,
     /// Why it is to be given up.
     end: Option<String>,
 }
@@ -132,16 +67,7 @@ struct State {
     line: Option<Line>,
     watcher: Option<Arc<dyn Watcher>>,
     epoch: u64,
-    /// Encoded, and not yet taken by a writer.
-    out: Vec<u8>,
-    /// How much of the front of `out` is written already.
-    written: usize,
-    /// An empty buffer, kept for its space.
-    spare: Vec<u8>,
-    /// All bytes ever encoded for this connection.
-    encoded: u64,
-    /// How many of them may have left.
-    left: u64,
+    outbox: Outbox,
     in_flight: VecDeque<Pending>,
     /// Came while there was no connection.
     refused: Vec<RequestId>,
@@ -157,9 +83,6 @@ pub(crate) struct Shared {
     pub(crate) waker: AtomicWaker,
 }
 
-/// Buffers above this are not kept.
-const KEEP: usize = 256 << 10;
-
 impl Shared {
     pub(crate) fn new(codec: Codec, sink: Arc<dyn Sink>) -> Shared {
         Shared {
@@ -168,11 +91,7 @@ impl Shared {
                 line: None,
                 watcher: None,
                 epoch: 0,
-                out: Vec::new(),
-                written: 0,
-                spare: Vec::new(),
-                encoded: 0,
-                left: 0,
+                outbox: Outbox::default(),
                 in_flight: VecDeque::new(),
                 refused: Vec::new(),
             }),
@@ -245,7 +164,7 @@ impl Shared {
             }
             _ => return,
         };
-        if state.out.is_empty() {
+        if state.outbox.is_empty() {
             return;
         }
         if matches!(link.writer(), Writer::Pump) || (state.awaits_answers() && shares_thread()) {
@@ -255,17 +174,17 @@ impl Shared {
             return;
         }
         state.set_turn(Turn::Caller);
-        let mut buffer = state.take_out();
+        let mut buffer = state.outbox.take();
         drop(state);
         loop {
-            let (written, result) = write(link.writer(), &buffer);
+            let (written, result) = link.writer().write(&buffer);
             let mut state = self.state();
             if state.line.as_ref().is_none_or(|line| line.epoch != epoch) {
                 return;
             }
             match result {
                 Ok(()) => {
-                    if let Some(more) = state.next_out(buffer) {
+                    if let Some(more) = state.outbox.next(buffer) {
                         buffer = more;
                         continue;
                     }
@@ -273,7 +192,7 @@ impl Shared {
                     return;
                 }
                 Err(error) => {
-                    state.put_back(buffer, written);
+                    state.outbox.put_back(buffer, written);
                     match error.kind() {
                         io::ErrorKind::WouldBlock => state.set_turn(Turn::Pump),
                         _ => state.end(format!("writing failed: {error}")),
@@ -286,10 +205,11 @@ impl Shared {
         }
     }
 
-    pub(crate) fn reconnect(&self) {
-        let mut state = self.state();
-        state.end("the connection was given up".to_owned());
-        drop(state);
+    /// The connection may be dead; so it is until something is answered on it.
+    pub(crate) fn doubt(&self) {
+        if let Some(line) = &mut self.state().line {
+            line.doubted = true;
+        }
         self.call_pump();
     }
 
@@ -319,7 +239,7 @@ impl Shared {
         }
         state.in_flight.clear();
         state.refused.clear();
-        state.out = Vec::new();
+        state.outbox.clear();
     }
 
     // ----- pump -----
@@ -330,15 +250,13 @@ impl Shared {
         state.epoch += 1;
         let epoch = state.epoch;
         state.codec.set_inbox(inbox);
-        state.out.clear();
-        state.written = 0;
-        state.encoded = 0;
-        state.left = 0;
+        state.outbox.renew();
         if !self.is_closed() {
             if let Some(watcher) = &state.watcher {
                 sockets.iter().for_each(|socket| watcher.watch(*socket));
             }
-            state.line = Some(Line { link, sockets, epoch, turn: Turn::Free, end: None });
+            state.line =
+                Some(Line { link, sockets, epoch, turn: Turn::Free, doubted: false, end: None });
         }
     }
 
@@ -350,25 +268,35 @@ impl Shared {
         {
             line.link.forsake();
         }
-        let left = state.left;
         for pending in mem::take(&mut state.in_flight) {
             match pending.what {
                 Awaited::Request(request, _) | Awaited::Round(request, ..) => {
-                    let failure =
-                        if pending.start < left { Failure::Unknown } else { Failure::NotSent };
+                    let failure = if state.outbox.may_have_left(pending.start) {
+                        Failure::Unknown
+                    } else {
+                        Failure::NotSent
+                    };
                     events.push(Event::Reply { request, result: Err(failure) });
                 }
                 // The server said that it did not execute these.
                 Awaited::Script(_, requests) => events.extend(failed(requests)),
             }
         }
-        state.out.clear();
-        state.written = 0;
+        state.outbox.clear();
     }
 
     /// Whose answer has come.
     pub(crate) fn answered(&self) -> Option<Awaited> {
-        self.state().in_flight.pop_front().map(|pending| pending.what)
+        let mut state = self.state();
+        if let Some(line) = &mut state.line {
+            line.doubted = false;
+        }
+        state.in_flight.pop_front().map(|pending| pending.what)
+    }
+
+    /// Whether the connection may be dead.
+    pub(crate) fn is_doubted(&self) -> bool {
+        self.state().line.as_ref().is_some_and(|line| line.doubted)
     }
 
     /// Asks further on behalf of a request that was under way already.
@@ -400,7 +328,7 @@ impl Shared {
     pub(crate) fn take_for_pump(&self) -> Option<Vec<u8>> {
         let mut state = self.state();
         match &state.line {
-            Some(line) if line.turn == Turn::Pump => Some(state.take_out()),
+            Some(line) if line.turn == Turn::Pump => Some(state.outbox.take()),
             _ => None,
         }
     }
@@ -409,14 +337,14 @@ impl Shared {
     pub(crate) fn wrote_for_pump(&self, buffer: Vec<u8>, written: usize) -> bool {
         let mut state = self.state();
         if written < buffer.len() {
-            state.put_back(buffer, written);
+            state.outbox.put_back(buffer, written);
             return true;
         }
-        if !state.out.is_empty() {
-            state.keep(buffer);
+        if !state.outbox.is_empty() {
+            state.outbox.keep(buffer);
             return true;
         }
-        state.keep(buffer);
+        state.outbox.keep(buffer);
         state.set_turn(Turn::Free);
         false
     }
@@ -432,14 +360,12 @@ fn shares_thread() -> bool {
 impl State {
     /// Whether requests have left that are not answered yet.
     fn awaits_answers(&self) -> bool {
-        self.in_flight.front().is_some_and(|pending| pending.start < self.left)
+        self.in_flight.front().is_some_and(|pending| self.outbox.may_have_left(pending.start))
     }
 
     fn push(&mut self, what: Awaited, encode: impl FnOnce(&mut Vec<u8>)) {
-        let before = self.out.len();
-        encode(&mut self.out);
-        self.in_flight.push_back(Pending { start: self.encoded, what });
-        self.encoded += (self.out.len() - before) as u64;
+        let start = self.outbox.push(encode);
+        self.in_flight.push_back(Pending { start, what });
     }
 
     fn set_turn(&mut self, turn: Turn) {
@@ -453,51 +379,6 @@ impl State {
             line.end.get_or_insert(reason);
         }
     }
-
-    /// All of it may leave from now on.
-    fn take_out(&mut self) -> Vec<u8> {
-        let mut buffer = mem::replace(&mut self.out, mem::take(&mut self.spare));
-        if self.written > 0 {
-            buffer.drain(..self.written);
-            self.written = 0;
-        }
-        self.left += buffer.len() as u64;
-        buffer
-    }
-
-    /// What came while `done` was being written; `None`, with `done` kept, when nothing did.
-    fn next_out(&mut self, done: Vec<u8>) -> Option<Vec<u8>> {
-        self.keep(done);
-        if self.out.is_empty() { None } else { Some(self.take_out()) }
-    }
-
-    /// Only the first `written` bytes of `buffer` have left.
-    fn put_back(&mut self, mut buffer: Vec<u8>, written: usize) {
-        self.left -= (buffer.len() - written) as u64;
-        buffer.extend_from_slice(&self.out);
-        self.out = buffer;
-        self.written = written;
-    }
-
-    fn keep(&mut self, mut buffer: Vec<u8>) {
-        if buffer.capacity() <= KEEP {
-            buffer.clear();
-            self.spare = buffer;
-        }
-    }
-}
-
-fn write(writer: &Writer, buffer: &[u8]) -> (usize, io::Result<()>) {
-    let mut written = 0;
-    while written < buffer.len() {
-        match writer.try_write(&buffer[written..]) {
-            Ok(0) => return (written, Err(io::ErrorKind::WriteZero.into())),
-            Ok(bytes) => written += bytes,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return (written, Err(error)),
-        }
-    }
-    (written, Ok(()))
 }
 
 fn failed(requests: Vec<RequestId>) -> Vec<Event> {

@@ -1,9 +1,9 @@
-//! What a server is like, for an operator: facts, what they mean for locks, what to do.
+//! What a server is like, for an operator: findings, what they mean for locks, what to do.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub use fencelock_engine::fact::{Fact, Severity};
+pub use fencelock_engine::finding::{Finding, Severity};
 use fencelock_engine::redis::{Codec, Value};
 use fencelock_engine::{ClientId, Error, Name};
 
@@ -12,7 +12,6 @@ use crate::encode;
 use crate::handshake;
 use crate::options::Options;
 use crate::refusal::NoSession;
-use crate::survey_facts;
 
 /// What a server is like. `None` stands for what the server would not tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,16 +52,6 @@ impl Survey {
         let policy = self.maxmemory_policy.as_deref()?;
         Some(policy != "noeviction" && self.maxmemory? > 0)
     }
-
-    /// Everything, with what it means and what to do.
-    pub fn facts(&self) -> Vec<Fact> {
-        survey_facts::facts(self)
-    }
-
-    /// The worst of the facts.
-    pub fn worst(&self) -> Severity {
-        self.facts().iter().map(|fact| fact.severity).max().unwrap_or(Severity::Good)
-    }
 }
 
 /// Commands that the scripts and the connection use, each in a form that changes nothing but a key
@@ -70,10 +59,22 @@ impl Survey {
 pub(crate) const NEEDED: &[&[&str]] = &[
     &["TIME"],
     &["HMGET", "{key}", "v"],
+    &["HGET", "{key}", "v"],
     &["HGETALL", "{key}"],
+    &["HKEYS", "{key}"],
+    &["HLEN", "{key}"],
+    &["HEXISTS", "{key}", "v"],
+    &["EXISTS", "{key}"],
     &["HDEL", "{key}", "v"],
     &["HSET", "{key}", "v", "1"],
+    &["DEL", "{key}"],
+    &["ZADD", "{key}", "1", "v"],
+    &["ZCARD", "{key}"],
+    &["ZCOUNT", "{key}", "0", "+inf"],
+    &["ZRANGEBYSCORE", "{key}", "0", "+inf", "LIMIT", "0", "1"],
+    &["ZREVRANGEBYSCORE", "{key}", "+inf", "0", "LIMIT", "0", "1"],
     &["PEXPIRE", "{key}", "1"],
+    &["ZREM", "{key}", "v"],
     &["PUBLISH", "{channel}", ""],
     &["SCAN", "0", "COUNT", "1"],
     &["SCRIPT", "LOAD", "return 1"],
@@ -101,7 +102,7 @@ async fn look(options: &Options) -> Result<Survey, NoSession> {
     let (mut talk, resp3) = handshake::greet(options, login.as_ref()).await?;
     if options.db != 0 {
         let reply = talk.ask(&["SELECT", &options.db.to_string()]).await?;
-        handshake::refuse("SELECT", reply)?;
+        talk.refuse("SELECT", reply)?;
     }
     let random = fastrand::u64(..);
     let client = ClientId::new(random, "doctor").map_err(NoSession::Misconfigured)?;
@@ -120,7 +121,8 @@ async fn look(options: &Options) -> Result<Survey, NoSession> {
         handshake::subscribe_apart(options, login.as_ref(), codec.channel()).await?.is_some()
     };
 
-    let text = |name: &str| info.get(name).cloned();
+    let secrets = talk.secrets();
+    let text = |name: &str| info.get(name).map(|value| secrets.hide(value).into_owned());
     let number = |name: &str| info.get(name).and_then(|value| value.parse().ok());
     let flavour = ["valkey", "dragonfly", "keydb", "kvrocks", "redict"]
         .into_iter()
@@ -155,7 +157,7 @@ async fn missing(
 ) -> Result<Vec<String>, NoSession> {
     let name = Name::new(format!("fencelock doctor {random:016x}"));
     let name = name.map_err(NoSession::Misconfigured)?;
-    let [key, _] = codec.keys(&name);
+    let [key, ..] = codec.keys(&name);
     let mut missing: Vec<String> = Vec::new();
     for words in NEEDED {
         let words: Vec<&[u8]> = words
@@ -190,7 +192,7 @@ async fn clock(talk: &mut Conversation) -> Result<Clock, NoSession> {
         let start = tokio::time::Instant::now();
         let reply = talk.ask(&["TIME"]).await?;
         let round_trip = start.elapsed();
-        let server = handshake::time(handshake::refuse("TIME", reply)?)?;
+        let server = handshake::time(talk.refuse("TIME", reply)?)?;
         if best.as_ref().is_none_or(|best| round_trip < best.round_trip) {
             let middle = before + round_trip.as_micros() as i64 / 2;
             best = Some(Clock { ahead: (server as i64).saturating_sub(middle), round_trip });

@@ -12,6 +12,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::options::Tls;
+use crate::quiet::Quiet;
 use crate::refusal::NoSession;
 
 /// Does the TLS handshake over `stream`.
@@ -19,13 +20,13 @@ pub(crate) async fn wrap(
     tls: &Tls,
     host: &str,
     stream: TcpStream,
-) -> Result<TlsStream<TcpStream>, NoSession> {
+) -> Result<TlsStream<Quiet>, NoSession> {
     let name = ServerName::try_from(host.to_owned()).map_err(|_| {
         NoSession::misconfigured(format!("'{host}' is not a name that a certificate can carry"))
     })?;
     let config = config(tls)?;
     TlsConnector::from(Arc::new(config))
-        .connect(name, stream)
+        .connect(name, Quiet(stream))
         .await
         .map_err(|error| explain(&error).unwrap_or_else(|| NoSession::Later(error.to_string())))
 }

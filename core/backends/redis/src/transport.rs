@@ -63,7 +63,7 @@ impl Transport for RedisTransport {
     }
 
     fn reconnect(&self) {
-        self.shared.reconnect();
+        self.shared.doubt();
     }
 
     fn close(&self) {

@@ -8,8 +8,22 @@ use redis::IntoConnectionInfo;
 
 use crate::options::{Address, Options, Protocol, invalid};
 
+impl Options {
+    /// Reads `redis://user:password@host:port/db`, `rediss://…` (TLS) or
+    /// `redis+unix:///path?db=0&user=…&pass=…`, with the query parameters `prefix`,
+    /// `connect_timeout`, `backoff_min`, `backoff_max`, `protocol` (2 or 3), `tls_ca`, `tls_cert`
+    /// and `tls_key`.
+    ///
+    /// # Errors
+    /// [`fencelock_engine::ErrorKind::InvalidArgument`] names the part that is unknown or wrong; it never shows a
+    /// password.
+    pub fn from_url(url: &str) -> Result<Options, Error> {
+        parse(url)
+    }
+}
+
 /// Reads a URL. Messages never repeat the URL: it may hold a password.
-pub(crate) fn parse(text: &str) -> Result<Options, Error> {
+fn parse(text: &str) -> Result<Options, Error> {
     let mut url = ::url::Url::parse(text).map_err(|error| {
         invalid(format!("the Redis URL cannot be read ({error}): write redis://host:port/db"))
     })?;
@@ -52,12 +66,19 @@ pub(crate) fn parse(text: &str) -> Result<Options, Error> {
 fn take_parameters(url: &mut ::url::Url, unix: bool) -> Result<Vec<(String, String)>, Error> {
     let mut ours = Vec::new();
     let mut theirs = Vec::new();
+    let secret = url.query().is_some_and(|query| query.contains('@'));
     for (name, value) in url.query_pairs() {
         match name.as_ref() {
             "db" | "user" | "pass" if unix => theirs.push((name.into_owned(), value.into_owned())),
             "prefix" | "connect_timeout" | "backoff_min" | "backoff_max" | "protocol"
             | "tls_ca" | "tls_cert" | "tls_key" => {
                 ours.push((name.into_owned(), value.into_owned()))
+            }
+            // A '?' in a password makes a parameter of what follows it.
+            _ if secret => {
+                return Err(invalid(
+                    "the Redis URL cannot be read: a '?' in a password is written %3F, a '/' %2F",
+                ));
             }
             _ => {
                 return Err(invalid(format!(

@@ -134,20 +134,41 @@ fn every_request_gets_one_answer_however_often_the_connection_breaks() {
 }
 
 #[test]
-fn reconnect_gives_up_what_is_in_flight() {
+fn a_connection_that_stays_silent_gives_way_to_one_that_is_answered() {
     if skip_servers() {
         return;
     }
     let server = RedisServer::start().unwrap();
-    let client = Client::to(&server);
+    let proxy = Proxy::start(&server.address()).unwrap();
+    let client = through(&proxy);
+    proxy.set(Fault::SwallowRequests);
+    let asked = client.send(Op::Time);
+    eventually("it is lost", || (proxy.counts().swallowed_requests > 0).then_some(()));
+    proxy.set(Fault::Pass);
+    client.transport.reconnect();
+    assert_eq!(client.answer(asked), Err(Failure::Unknown));
+    assert!(client.await_down().contains("another connection"));
+    client.await_up();
+    client.grant("after");
+}
+
+#[test]
+fn a_connection_whose_server_stands_still_is_kept() {
+    if skip_servers() {
+        return;
+    }
+    let server = RedisServer::start().unwrap();
+    let proxy = Proxy::start(&server.address()).unwrap();
+    let client = through(&proxy);
     server.stop().unwrap();
     let asked = client.send(Op::Time);
     client.transport.reconnect();
-    assert_eq!(client.answer(asked), Err(Failure::Unknown));
-    assert!(client.await_down().contains("given up"));
+    eventually("another one is made", || (proxy.counts().connections > 1).then_some(()));
     server.cont().unwrap();
-    client.await_up();
+    assert!(client.answer(asked).is_ok());
     client.grant("after");
+    let down = |event: &Event| matches!(event, Event::Down { .. });
+    assert!(!client.sink.all().iter().any(down), "it was given up");
 }
 
 #[test]
@@ -155,16 +176,15 @@ fn a_stopped_server_takes_what_fits_and_the_rest_is_known_not_to_be_sent() {
     if skip_servers() {
         return;
     }
-    let server = RedisServer::start().unwrap();
+    let mut server = RedisServer::start().unwrap();
     let client = Client::to(&server);
     server.stop().unwrap();
     // More than the socket's buffers hold.
     let names: Vec<String> = (0..60_000).map(|n| format!("{n:0>500}")).collect();
     let asked: Vec<_> =
         names.iter().map(|name| client.send(Op::Inspect(common::name(name)))).collect();
-    client.transport.reconnect();
+    server.kill().unwrap();
     client.await_down();
-    server.cont().unwrap();
     let answers = eventually("every answer", || {
         let events = client.sink.all();
         let replies: Vec<_> = events
@@ -184,7 +204,6 @@ fn a_stopped_server_takes_what_fits_and_the_rest_is_known_not_to_be_sent() {
         let expected = if n < first_unsent { Failure::Unknown } else { Failure::NotSent };
         assert_eq!(*failure, expected, "at {n}, with {first_unsent} sent");
     }
-    client.await_up();
 }
 
 #[test]

@@ -92,7 +92,11 @@ fn the_smallest_acl_of_the_documentation() {
     for op in [
         fencelock_engine::request::Op::List { prefix: String::new(), limit: 10 },
         fencelock_engine::request::Op::Inspect(common::name("held")),
-        fencelock_engine::request::Op::Break(common::name("held")),
+        fencelock_engine::request::Op::Break(fencelock_engine::request::Break {
+            lock: common::name("held"),
+            token: u64::MAX,
+            hold: None,
+        }),
         fencelock_engine::request::Op::Time,
     ] {
         client.call(op).unwrap();
@@ -350,8 +354,8 @@ fn something_that_is_no_redis() {
 fn a_server_whose_clock_leaves_no_room_for_tokens() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    // The name, the scripts, the time: 2^53 microseconds.
-    let mut said = "+OK\r\n".to_owned();
+    // The first word, the name, the scripts, the time: 2^53 microseconds.
+    let mut said = "+PONG\r\n+OK\r\n".to_owned();
     for script in fencelock_engine::redis::Codec::scripts() {
         said += &format!("$40\r\n{}\r\n", script.sha);
     }

@@ -198,6 +198,61 @@ fn a_foreign_key_is_named() {
     }
 }
 
+/// Sets a field of a lock's record, or takes it out.
+fn damage(server: &RedisServer, lock: &str, field: &str, text: Option<&str>) {
+    let key = format!("fl:{{{lock}}}");
+    match text {
+        Some(text) => server.cli(&["HSET", &key, field, text]).unwrap(),
+        None => server.cli(&["HDEL", &key, field]).unwrap(),
+    };
+}
+
+#[test]
+fn a_damaged_record_costs_only_its_own_hold_in_a_batch() {
+    const FIELDS: [&str; 15] =
+        ["v", "o", "t", "e", "u", "k", "r", "b", "n", "x", "i", "d", "l", "f", "c"];
+    if skip_servers() {
+        return;
+    }
+    let server = RedisServer::start().unwrap();
+    let client = Client::to(&server);
+    let (first, last) = (client.grant("first"), client.grant("last"));
+    let mut damaged = Vec::new();
+    for field in FIELDS {
+        for text in [None, Some(""), Some("?"), Some("-1"), Some("1e400"), Some("nan")] {
+            let lock = format!("{field} {text:?}");
+            let held = client.grant(&lock);
+            damage(&server, &lock, field, text);
+            damaged.push((lock, held));
+        }
+    }
+    let mut locks = vec![("first", first)];
+    locks.extend(damaged.iter().map(|(lock, held)| (lock.as_str(), *held)));
+    locks.push(("last", last));
+    // The second time it meets what the first one left.
+    for _ in 0..2 {
+        let Body::Beat(states) = client.call(beat(&locks)).unwrap().body else { panic!() };
+        assert_eq!(states.len(), locks.len());
+        for at in [0, locks.len() - 1] {
+            let state = states[at].as_ref().unwrap();
+            assert_eq!(state.standing, Standing::Granted, "{}", locks[at].0);
+        }
+        for ((lock, _), state) in locks.iter().zip(&states) {
+            if ["v", "t", "e", "d", "l", "f"].iter().any(|it| *lock == format!("{it} Some(\"?\")"))
+            {
+                let refusal = state.as_ref().unwrap_err();
+                assert_eq!(refusal.kind, RefusalKind::Misconfigured, "{lock}: {refusal:?}");
+            }
+        }
+    }
+    // Who waits behind a damaged hold costs nobody either.
+    damage(&server, "first", "d", Some("?"));
+    let waits = client.call(beat(&[("first", hold()), ("last", last)])).unwrap().body;
+    let Body::Beat(states) = waits else { panic!() };
+    assert!(states[0].is_err(), "{states:?}");
+    assert_eq!(states[1].as_ref().unwrap().standing, Standing::Granted);
+}
+
 #[test]
 fn too_many_clients_is_waited_out() {
     if skip_servers() {

@@ -2,10 +2,12 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{Client, acquire, beat, hold, name, release};
 use fencelock_engine::event::Event;
-use fencelock_engine::reply::{Body, Failure, Push, RefusalKind, Released, Standing};
-use fencelock_engine::request::Op;
+use fencelock_engine::reply::{Body, Broken, Failure, Push, RefusalKind, Released, Standing};
+use fencelock_engine::request::{Break, Op, Release};
 use fencelock_engine::transport::Transport;
 use fencelock_redis::Options;
 use fencelock_testkit::{RedisServer, eventually, skip_servers};
@@ -23,7 +25,7 @@ fn grant_queue_push_and_cancel() {
     let second = hold();
     let queued = b.acquire("job", second, true).unwrap();
     assert_eq!(queued.standing, Standing::Queued);
-    assert!(queued.head && !queued.publish_failed);
+    assert!(queued.ahead == 0 && queued.expires_in.is_some() && !queued.publish_failed);
     match a.await_push() {
         Push::Wanted { lock, hold } => assert_eq!((lock, hold), (name("job"), first)),
         other => panic!("{other:?}"),
@@ -42,6 +44,32 @@ fn grant_queue_push_and_cancel() {
     assert_eq!(a.release("job", third), Ok(Released::Left));
     assert_eq!(b.release("job", second), Ok(Released::Done));
     assert_eq!(a.release("job", first), Ok(Released::Unknown));
+}
+
+#[test]
+fn a_released_lock_leaves_128_bytes_at_the_most_for_the_retention() {
+    if skip_servers() {
+        return;
+    }
+    let server = RedisServer::start().unwrap();
+    let client = Client::to(&server);
+    let lock = "order-number-1234567";
+    assert_eq!(lock.len(), 20);
+    let held = hold();
+    let used = client.acquire(lock, held, false).unwrap().token;
+    let Op::Release(release) = release(lock, held) else { panic!() };
+    let retention = Duration::from_secs(7);
+    client.call(Op::Release(Release { used, retention, ..release })).unwrap();
+    let key = format!("fl:{{{lock}}}");
+    let number = |words: &[&str]| match server.cli(words).unwrap() {
+        redis::Value::Int(number) => number,
+        other => panic!("{other:?}"),
+    };
+    let bytes = number(&["MEMORY", "USAGE", &key]);
+    assert!((1..=128).contains(&bytes), "{bytes} bytes");
+    let left = number(&["PTTL", &key]);
+    assert!(left <= 7_000, "{left} ms");
+    assert_eq!(number(&["DBSIZE"]), 1);
 }
 
 #[test]
@@ -112,16 +140,25 @@ fn renew_inspect_break_and_time() {
         }
         body => panic!("{body:?}"),
     }
-    match client.call(Op::Inspect(name("x"))).unwrap().body {
+    let seen = match client.call(Op::Inspect(name("x"))).unwrap().body {
         Body::Inspect(Some(info)) => {
             assert_eq!(info.holds.len(), 1);
             assert_eq!(info.holds[0].client, client.id.id());
             assert_eq!(info.holds[0].label, "a test");
+            info.token
         }
         body => panic!("{body:?}"),
-    }
+    };
     assert_eq!(client.call(Op::Inspect(name("never"))).unwrap().body, Body::Inspect(None));
-    assert_eq!(client.call(Op::Break(name("x"))).unwrap().body, Body::Break(1));
+    let break_x = |token, hold| {
+        let what = Break { lock: name("x"), token, hold };
+        let Body::Break(broken) = client.call(Op::Break(what)).unwrap().body else { panic!() };
+        broken
+    };
+    assert_eq!(break_x(seen - 1, None), Broken::ChangedHands(seen));
+    assert_eq!(break_x(seen, Some(y)), Broken::NotHeld);
+    assert_eq!(break_x(seen, Some(x)), Broken::Ended(1));
+    assert_eq!(break_x(u64::MAX, None), Broken::NotHeld);
     match client.await_push() {
         Push::Broken { lock, hold } => assert_eq!((lock, hold), (name("x"), x)),
         other => panic!("{other:?}"),

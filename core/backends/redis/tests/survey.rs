@@ -10,11 +10,11 @@ fn ask(url: &str) -> Result<Survey, fencelock_engine::Error> {
 }
 
 fn severity(survey: &Survey, name: &str) -> Severity {
-    let facts = survey.facts();
-    let fact = facts.iter().find(|fact| fact.name == name).unwrap();
-    assert!(!fact.meaning.is_empty() && !fact.value.is_empty());
-    assert!(fact.advice.is_some() || fact.severity <= Severity::Note, "{fact:?}");
-    fact.severity
+    let findings = survey.findings();
+    let finding = findings.iter().find(|finding| finding.name == name).unwrap();
+    assert!(!finding.meaning.is_empty() && !finding.value.is_empty());
+    assert!(finding.advice.is_some() || finding.severity <= Severity::Note, "{finding:?}");
+    finding.severity
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn a_server_as_it_should_be() {
     assert_eq!((survey.may_evict(), survey.save.as_deref()), (Some(false), Some("")));
     assert_eq!(survey.missing, [""; 0]);
     assert!(survey.clock_ahead.abs() < 1_000_000, "the same machine: {}", survey.clock_ahead);
-    assert!(survey.worst() <= Severity::Note, "{:?}", survey.facts());
+    assert!(survey.worst() <= Severity::Note, "{:?}", survey.findings());
     eventually("its key is gone", || {
         (server.cli(&["DBSIZE"]).unwrap() == redis::Value::Int(0)).then_some(())
     });

@@ -62,7 +62,16 @@ fn main() {
             after: None,
         }));
         let lock = lock.clone();
-        send(Op::Release(Release { lock, hold, used: 0, told: true, lost: false, losses: 0 }));
+        send(Op::Release(Release {
+            lock,
+            hold,
+            used: 0,
+            told: true,
+            lost: false,
+            losses: 0,
+            retention: fencelock_engine::options::RETENTION,
+            alone: false,
+        }));
     }
     let took = start.elapsed();
     assert_eq!(sink.replies.load(Ordering::Relaxed) as u64, 2 * pairs + 1);

@@ -4,11 +4,19 @@
 //! same for all processes, counts suspension and ignores steps of the wall clock; at the first
 //! opening after a boot the number is chosen so that the time is the wall clock's, but never below
 //! a token that the file knows.
+//!
+//! Another boot id stands for a restart, or for another machine or sandbox on the same file; only
+//! the wall clock, which both have, can tell when the holds of the other one are over.
 
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What stands for the boot id where the system has none: the store's time is then the wall clock.
+use crate::fault::Fault;
+
+/// What stands for the boot id on a system that has none: the store's time is then the wall clock.
 const NO_BOOT: &str = "wall";
+/// Where Linux tells the boot id.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// A clock, and the name of the span in which it runs without a step.
 #[derive(Clone, Debug)]
@@ -19,14 +27,25 @@ pub(crate) struct Clock {
 impl Clock {
     /// This machine's clock. Linux has a boot id; elsewhere it is the wall clock, and a step of it
     /// ends holds early (forward) or is waited out for a lease at most (backward).
-    pub(crate) fn of_machine() -> Clock {
-        let boot = if cfg!(target_os = "linux") {
-            std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()
-        } else {
-            None
-        };
-        let boot = boot.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-        Clock { boot: boot.unwrap_or_else(|| NO_BOOT.to_owned()) }
+    pub(crate) fn of_machine() -> Result<Clock, Fault> {
+        if !cfg!(target_os = "linux") {
+            return Ok(Clock::of_boot(NO_BOOT));
+        }
+        Clock::of_boot_in(Path::new(BOOT_ID))
+    }
+
+    /// The clock of the boot whose id this file has.
+    pub(crate) fn of_boot_in(file: &Path) -> Result<Clock, Fault> {
+        match std::fs::read_to_string(file) {
+            Ok(boot) if !boot.trim().is_empty() => Ok(Clock::of_boot(boot.trim())),
+            Ok(_) => Err(unknown(file, "it is empty")),
+            Err(error) => Err(unknown(file, &error.to_string())),
+        }
+    }
+
+    /// The clock of this boot.
+    pub(crate) fn of_boot(boot: &str) -> Clock {
+        Clock { boot: boot.to_owned() }
     }
 
     /// The boot id.
@@ -48,7 +67,17 @@ impl Clock {
     }
 }
 
-fn wall() -> i64 {
+/// Without the boot id it cannot be told whether the holds in a file are live.
+fn unknown(file: &Path, why: &str) -> Fault {
+    Fault::Misconfigured(format!(
+        "'{}' cannot be read ({why}), which says in which boot of the machine a SQLite store's \
+         deadlines count; mount /proc into this container or sandbox, or use a server",
+        file.display()
+    ))
+}
+
+/// Microseconds of the wall clock.
+pub(crate) fn wall() -> i64 {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(wall.as_micros()).unwrap_or(i64::MAX)
 }

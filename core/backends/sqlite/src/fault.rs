@@ -1,6 +1,7 @@
 //! What can go wrong with the file, and what to say about it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use fencelock_engine::reply::{Failure, Refusal, RefusalKind};
 use fencelock_engine::{Error, ErrorKind};
@@ -17,6 +18,8 @@ pub(crate) enum Fault {
     Doubtful(rusqlite::Error),
     /// Only an operator can mend it.
     Misconfigured(String),
+    /// The file is of another boot, or of another machine's, and a hold in it may live so long.
+    OtherBoot(Duration),
     /// The file is not the one that was opened.
     Replaced,
     /// The client is closing.
@@ -45,7 +48,9 @@ impl Fault {
     /// Whether the connection is worth keeping.
     pub(crate) fn breaks_connection(&self) -> bool {
         match self {
-            Fault::Busy(_) | Fault::Misconfigured(_) | Fault::Closing => false,
+            Fault::Busy(_) | Fault::Misconfigured(_) | Fault::OtherBoot(_) | Fault::Closing => {
+                false
+            }
             Fault::Replaced | Fault::Doubtful(_) => true,
             Fault::Sql(error) => {
                 !is_busy(error) && error.sqlite_error_code() != Some(ErrorCode::DiskFull)
@@ -69,7 +74,7 @@ impl Fault {
                         | ErrorCode::SchemaChanged
                 )
             ),
-            Fault::Busy(_) | Fault::Replaced | Fault::Closing => false,
+            Fault::Busy(_) | Fault::OtherBoot(_) | Fault::Replaced | Fault::Closing => false,
         }
     }
 
@@ -79,6 +84,7 @@ impl Fault {
         match self {
             Fault::Busy(who) => format!("'{file}' is locked by another writer: {who}"),
             Fault::Misconfigured(message) => message.clone(),
+            Fault::OtherBoot(left) => other_boot(path, *left),
             Fault::Replaced => format!(
                 "'{file}' was deleted or replaced while it was in use, and the locks in it are gone; \
                  leave the file and its -wal and -shm alone while a process uses them"
@@ -125,7 +131,7 @@ impl Fault {
     /// As the reason why a store could not be opened.
     pub(crate) fn error(&self, path: &Path) -> Error {
         let kind = match self {
-            Fault::Busy(_) | Fault::Replaced => ErrorKind::Unavailable,
+            Fault::Busy(_) | Fault::OtherBoot(_) | Fault::Replaced => ErrorKind::Unavailable,
             Fault::Closing => ErrorKind::Closed,
             // A full disk, or one that fails, also needs an operator before the store can be made.
             Fault::Misconfigured(_) | Fault::Sql(_) | Fault::Doubtful(_) => {
@@ -134,6 +140,19 @@ impl Fault {
         };
         Error::new(kind, self.describe(path))
     }
+}
+
+/// A restart and a second machine look the same from here.
+fn other_boot(path: &Path, left: Duration) -> String {
+    let file = path.display();
+    // Up, for it is an instant until which nothing can be done.
+    let left = left.as_millis().div_ceil(1000);
+    format!(
+        "'{file}' was last used in another boot, and by the wall clock a hold in it may live for \
+         {left} s more; if this machine was restarted, try again then, or end the holds now with \
+         sqlite3 '{file}' 'UPDATE fencelock_holds SET deadline = 0'; if another machine or sandbox \
+         uses the file, give each its own, or use a server"
+    )
 }
 
 /// SQLite only says that it cannot; look for the reason.
@@ -154,6 +173,9 @@ fn cannot_open(path: &Path, error: &rusqlite::Error) -> String {
         }
         Ok(_) if path.is_dir() => {
             format!("'{file}' is a directory; give the path of a file in it")
+        }
+        Ok(_) if path.is_symlink() && !path.exists() => {
+            format!("'{file}' is a symbolic link to nothing; make the file that it names")
         }
         Ok(_) if path.exists() => {
             format!("'{file}' cannot be opened ({error}); make it readable and writable")

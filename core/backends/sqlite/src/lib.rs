@@ -8,7 +8,9 @@ mod batch;
 mod clock;
 mod culprit;
 mod fault;
+mod file;
 mod fork;
+mod news;
 mod options;
 mod peers;
 mod queue;
@@ -19,6 +21,9 @@ mod sweep;
 mod transport;
 mod watch;
 mod worker;
+
+#[cfg(test)]
+mod tests;
 
 pub use options::{Options, Synchronous};
 pub use transport::{CAPABILITIES, SqliteTransport, open};

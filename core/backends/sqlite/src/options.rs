@@ -20,16 +20,21 @@ pub enum Synchronous {
 /// Which file, and how to treat it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The database. It is made when it is not there; its directory is not. The file may be one
-    /// that has other tables: ours begin with `fencelock_`. It is switched to write-ahead logging,
-    /// which needs a local file system. A process must not open it with a second copy of SQLite
-    /// as well: closing that one would drop this one's file locks.
+    /// The database. It is made when it is not there, with `file_mode`; its directory is not. The
+    /// file may be one that has other tables: ours begin with `fencelock_`. It is switched to
+    /// write-ahead logging, which needs a local file system. A process must not open it with a
+    /// second copy of SQLite as well: closing that one would drop this one's file locks.
     pub path: PathBuf,
     /// How long a request waits for another process's transaction before it is refused. Default
     /// 2 s; keep it below the client's `request_timeout`.
     pub busy_timeout: Duration,
     /// Default [`Synchronous::Normal`].
     pub synchronous: Synchronous,
+    /// The permissions of a file that is made, as `chmod` takes them, whatever the umask; SQLite
+    /// gives its `-wal` and `-shm` the same. Default `0o600`: this user alone. For a group
+    /// `0o660`, in a directory that gives its own group to what is made in it (`chmod g+ws`). The
+    /// permissions of a file that is there are left alone. Not used on Windows.
+    pub file_mode: u32,
 }
 
 impl Options {
@@ -39,11 +44,12 @@ impl Options {
             path: path.into(),
             busy_timeout: Duration::from_secs(2),
             synchronous: Synchronous::default(),
+            file_mode: 0o600,
         }
     }
 
     /// Reads `sqlite:path`, `sqlite:///absolute/path` and the options `busy_timeout` (`500ms`,
-    /// `2s`) and `synchronous` (`normal`, `full`). In the path `%3F`, `%23` and `%25` stand for
+    /// `2s`), `synchronous` (`normal`, `full`) and `file_mode` (`0660`). In the path `%3F`, `%23` and `%25` stand for
     /// `?`, `#` and `%`, as any other byte may be written.
     ///
     /// # Errors
@@ -66,9 +72,11 @@ impl Options {
                         _ => return Err(wrong("synchronous is normal or full")),
                     }
                 }
+                "file_mode" => options.file_mode = octal(value)?,
                 _ => {
                     return Err(wrong(format!(
-                        "sqlite: has no option '{key}'; it has busy_timeout and synchronous"
+                        "sqlite: has no option '{key}'; it has busy_timeout, synchronous and \
+                         file_mode"
                     )));
                 }
             }
@@ -92,6 +100,11 @@ impl Options {
         if self.busy_timeout > Duration::from_secs(60) {
             return Err(wrong("busy_timeout may be 60 s at the most"));
         }
+        if self.file_mode & 0o600 != 0o600 || self.file_mode & !0o666 != 0 {
+            return Err(wrong(
+                "file_mode is 0600, or that and who else may read (4) and write (2), as in 0660",
+            ));
+        }
         Ok(())
     }
 }
@@ -109,6 +122,12 @@ fn duration(text: &str) -> Result<Duration, Error> {
     };
     let count: u64 = digits.parse().map_err(|_| bad())?;
     Ok(Duration::from_millis(count.checked_mul(scale).ok_or_else(bad)?))
+}
+
+fn octal(text: &str) -> Result<u32, Error> {
+    let digits = text.bytes().all(|digit| matches!(digit, b'0'..=b'7'));
+    let mode = if digits { u32::from_str_radix(text, 8).ok() } else { None };
+    mode.ok_or_else(|| wrong(format!("'{text}' is no mode; write it in octal, as in 0660")))
 }
 
 fn decode(text: &str) -> Result<String, Error> {

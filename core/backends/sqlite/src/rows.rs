@@ -3,40 +3,55 @@
 use std::collections::BTreeMap;
 
 use fencelock_engine::reply::Abandoned;
-use fencelock_engine::store::{Record, StoredHold, StoredWaiter};
+use fencelock_engine::store::{Keep, Queue, Record, StoredHold, StoredWaiter};
 use fencelock_engine::{ClientId, HoldId, Name, OwnerId};
 use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
 
 type Result<T> = rusqlite::Result<T>;
 
+/// A record, and how long it is kept.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub record: Record,
+    pub keep: Keep,
+}
+
 /// Reads a record; `None` when the file has none.
-pub(crate) fn load(conn: &Connection, name: &Name) -> Result<Option<Record>> {
-    let mut record = conn
+pub(crate) fn load(conn: &Connection, name: &Name) -> Result<Option<Kept>> {
+    let kept = conn
         .prepare_cached(
-            "SELECT owner, token, last, abandoned, losses, released, ticket
+            "SELECT owner, token, last, used, abandoned, losses, released, ticket, until,
+                 due
              FROM fencelock_locks WHERE name = ?1",
         )?
         .query_row([name.as_str()], |row| {
-            Ok(Record {
+            let until: Option<i64> = row.get(8)?;
+            let until = until.map(|_| number(row, 8)).transpose()?;
+            let keep = Keep { until, due: number(row, 9)? };
+            let record = Record {
                 owner: owner(row, 0)?,
                 holds: Vec::new(),
                 token: number(row, 1)?,
                 last: number(row, 2)?,
-                abandoned: match row.get(3)? {
+                used: number(row, 3)?,
+                abandoned: match row.get(4)? {
                     0 => Abandoned::No,
                     1 => Abandoned::Yes,
                     2 => Abandoned::Unknown,
-                    other => return Err(rusqlite::Error::IntegralValueOutOfRange(3, other)),
+                    other => return Err(rusqlite::Error::IntegralValueOutOfRange(4, other)),
                 },
-                losses: row.get(4)?,
-                released: optional(row, 5, HoldId::parse)?,
-                ticket: number(row, 6)?,
-                waiters: Vec::new(),
-            })
+                losses: row.get(5)?,
+                released: optional(row, 6, HoldId::parse)?,
+                ticket: number(row, 7)?,
+                waiters: Queue::default(),
+            };
+            Ok(Kept { record, keep })
         })
         .optional()?;
-    if let Some(record) = &mut record {
+    let Some(mut kept) = kept else { return Ok(None) };
+    {
+        let record = &mut kept.record;
         record.holds = conn
             .prepare_cached(
                 "SELECT hold, client, label, polling, deadline, lease, asked, claim
@@ -53,40 +68,65 @@ pub(crate) fn load(conn: &Connection, name: &Name) -> Result<Option<Record>> {
             .query_map([name.as_str()], waiter)?
             .collect::<Result<_>>()?;
     }
-    Ok(record)
+    Ok(Some(kept))
 }
 
 /// Writes what differs between `old` (absent when `None`) and `new`.
-pub(crate) fn save(
-    conn: &Connection,
-    name: &Name,
-    old: Option<&Record>,
-    new: &Record,
-) -> Result<()> {
+pub(crate) fn save(conn: &Connection, name: &Name, old: Option<&Kept>, new: &Kept) -> Result<()> {
+    save_head(conn, name, old, new)?;
     let empty = Record::default();
-    let before = old.unwrap_or(&empty);
-    if old.is_none() || head(before) != head(new) {
-        let abandoned = match new.abandoned {
-            Abandoned::No => 0,
-            Abandoned::Yes => 1,
-            Abandoned::Unknown => 2,
+    let before = old.map_or(&empty, |old| &old.record);
+    save_holds(conn, name, &before.holds, &new.record.holds)?;
+    save_waiters(conn, name, &before.waiters, &new.record.waiters)
+}
+
+fn save_head(conn: &Connection, name: &Name, old: Option<&Kept>, new: &Kept) -> Result<()> {
+    let Kept { record, keep } = new;
+    let abandoned = match record.abandoned {
+        Abandoned::No => 0,
+        Abandoned::Yes => 1,
+        Abandoned::Unknown => 2,
+    };
+    if old.is_none_or(|old| head(old) != head(new)) {
+        // An update leaves the index on `due` alone, unless `due` itself is set.
+        let sql = match old {
+            Some(_) => {
+                "UPDATE fencelock_locks SET owner = ?2, token = ?3, last = ?4, used = ?5,
+                     abandoned = ?6, losses = ?7, released = ?8, ticket = ?9, until = ?10
+                 WHERE name = ?1"
+            }
+            None => {
+                "INSERT INTO fencelock_locks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+            }
         };
-        conn.prepare_cached(
-            "INSERT OR REPLACE INTO fencelock_locks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        )?
-        .execute(params![
-            name.as_str(),
-            new.owner.as_ref().map(OwnerId::as_str),
-            integer(new.token),
-            integer(new.last),
-            abandoned,
-            new.losses,
-            new.released.map(|hold| hold.to_string()),
-            integer(new.ticket),
-        ])?;
+        let mut save = conn.prepare_cached(sql)?;
+        let due = integer(keep.due);
+        let due: &[&dyn ToSql] = if old.is_none() { &[&due] } else { &[] };
+        let head: [&dyn ToSql; 10] = [
+            &name.as_str(),
+            &record.owner.as_ref().map(OwnerId::as_str),
+            &integer(record.token),
+            &integer(record.last),
+            &integer(record.used),
+            &abandoned,
+            &record.losses,
+            &record.released.map(|hold| hold.to_string()),
+            &integer(record.ticket),
+            &keep.until.map(integer),
+        ];
+        save.execute(params_from_iter(head.iter().chain(due)))?;
     }
-    save_holds(conn, name, &before.holds, &new.holds)?;
-    save_waiters(conn, name, &before.waiters, &new.waiters)
+    match old {
+        Some(old) if old.keep.due != keep.due => put_off(conn, name, keep.due),
+        _ => Ok(()),
+    }
+}
+
+/// Sets when a lock is looked at for whether it may be forgotten.
+pub(crate) fn put_off(conn: &Connection, name: &Name, due: u64) -> Result<()> {
+    conn.prepare_cached("UPDATE fencelock_locks SET due = ?2 WHERE name = ?1")?
+        .execute(params![name.as_str(), integer(due)])?;
+    Ok(())
 }
 
 /// Forgets a lock on which nobody holds or waits.
@@ -95,15 +135,16 @@ pub(crate) fn forget(conn: &Connection, name: &Name) -> Result<()> {
         "DELETE FROM fencelock_locks WHERE name = ?1",
         "DELETE FROM fencelock_holds WHERE name = ?1",
         "DELETE FROM fencelock_waiters WHERE name = ?1",
+        "DELETE FROM fencelock_news WHERE name = ?1",
     ] {
         conn.prepare_cached(sql)?.execute([name.as_str()])?;
     }
     Ok(())
 }
 
-fn head(record: &Record) -> impl PartialEq + '_ {
-    let Record { owner, token, last, abandoned, losses, released, ticket, .. } = record;
-    (owner, token, last, abandoned, losses, released, ticket)
+fn head(kept: &Kept) -> impl PartialEq + '_ {
+    let Record { owner, token, last, used, abandoned, losses, released, ticket, .. } = &kept.record;
+    (owner, token, last, used, abandoned, losses, released, ticket, kept.keep.until)
 }
 
 fn save_holds(
@@ -144,18 +185,13 @@ fn save_holds(
     Ok(())
 }
 
-fn save_waiters(
-    conn: &Connection,
-    name: &Name,
-    old: &[StoredWaiter],
-    new: &[StoredWaiter],
-) -> Result<()> {
+fn save_waiters(conn: &Connection, name: &Name, old: &Queue, new: &Queue) -> Result<()> {
     if old == new {
         return Ok(());
     }
     let mut gone: BTreeMap<HoldId, &StoredWaiter> =
         old.iter().map(|waiter| (waiter.hold, waiter)).collect();
-    for waiter in new {
+    for waiter in new.iter() {
         if gone.remove(&waiter.hold) == Some(waiter) {
             continue;
         }

@@ -2,7 +2,7 @@
 
 /// The layout's version. A file with another one is refused; whatever the layout, the version is
 /// `SELECT layout FROM fencelock_meta`.
-pub(crate) const LAYOUT: i64 = 2;
+pub(crate) const LAYOUT: i64 = 3;
 
 /// Makes the tables. Times are the store's, in microseconds; hold ids are 32 and client ids 16
 /// hexadecimal digits.
@@ -12,6 +12,7 @@ CREATE TABLE IF NOT EXISTS fencelock_meta (
     layout INTEGER NOT NULL,
     boot TEXT NOT NULL,     -- the boot in which `ahead` counts
     ahead INTEGER NOT NULL, -- the store's time minus the boot clock
+    skew INTEGER NOT NULL,  -- the store's time minus the wall clock as the boot was noted
     floor INTEGER NOT NULL  -- no token of a lock that was forgotten lies above
 ) STRICT;
 CREATE TABLE IF NOT EXISTS fencelock_locks (
@@ -19,11 +20,15 @@ CREATE TABLE IF NOT EXISTS fencelock_locks (
     owner TEXT,
     token INTEGER NOT NULL,
     last INTEGER NOT NULL,
+    used INTEGER NOT NULL,      -- the highest token that a renewal showed as given out
     abandoned INTEGER NOT NULL, -- 0 no, 1 yes, 2 unknown
     losses INTEGER NOT NULL,    -- holds that the present owner lost
     released TEXT,
-    ticket INTEGER NOT NULL
+    ticket INTEGER NOT NULL,
+    until INTEGER,        -- when it may be forgotten; NULL while anybody holds or waits
+    due INTEGER NOT NULL  -- when it is looked at for that
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS fencelock_due ON fencelock_locks (due);
 CREATE TABLE IF NOT EXISTS fencelock_holds (
     name TEXT NOT NULL,
     hold TEXT NOT NULL,
@@ -51,6 +56,14 @@ CREATE TABLE IF NOT EXISTS fencelock_waiters (
     silence INTEGER NOT NULL,
     PRIMARY KEY (name, hold)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS fencelock_news (  -- what a client is to look at
+    name TEXT NOT NULL,
+    hold TEXT NOT NULL,
+    client TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (name, hold)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS fencelock_news_of ON fencelock_news (client);
 ";
 
 /// What a boot ended: its holds are past their deadline, which the rules then find and tell; its
@@ -62,6 +75,9 @@ UPDATE fencelock_waiters SET silent = 1;
 UPDATE fencelock_locks SET abandoned = 2
     WHERE abandoned = 0 AND name NOT IN (SELECT name FROM fencelock_holds);
 ";
+
+/// When the last hold ends, by the store's time.
+pub(crate) const LAST_END: &str = "SELECT max(deadline) FROM fencelock_holds";
 
 /// The highest token that the file knows.
 pub(crate) const HIGHEST: &str = "

@@ -11,9 +11,11 @@ use fencelock_engine::store::Caller;
 use rusqlite::{Connection, MAIN_DB, OpenFlags, OptionalExtension};
 
 use crate::batch::Batch;
-use crate::clock::Clock;
+use crate::clock::{Clock, wall};
 use crate::culprit;
 use crate::fault::{Fault, is_busy};
+use crate::file;
+use crate::news::{self, News};
 use crate::options::{Options, Synchronous};
 use crate::schema;
 
@@ -34,17 +36,27 @@ pub(crate) struct Done {
     pub told: Vec<String>,
 }
 
+/// The boot that a file was last used in.
+struct Noted {
+    boot: String,
+    /// The store's time minus the wall clock then.
+    skew: i64,
+}
+
 /// An open file.
 pub(crate) struct Store {
     pub(crate) conn: Connection,
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     file: Option<(u64, u64)>,
     checked: Instant,
     clock: Clock,
     ahead: i64,
+    /// No token of a lock that was forgotten lies above.
+    pub(crate) floor: u64,
     patience: Duration,
     version: i64,
-    pub(crate) sweep: crate::sweep::Sweep,
+    /// Pages were given back, and are in the file still.
+    pub(crate) uncut: bool,
 }
 
 impl Store {
@@ -55,9 +67,10 @@ impl Store {
         clock: Clock,
         stop: &AtomicBool,
     ) -> Result<Store, Fault> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_CREATE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        // What goes wrong here SQLite finds as well, and it is told better from there.
+        let _ = file::make(&path, options.file_mode);
+        // Not SQLITE_OPEN_CREATE: SQLite would let everybody read what it makes.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let conn = Connection::open_with_flags(&path, flags)?;
         // We wait ourselves: shorter naps, an end when the client closes, and a named culprit.
         conn.busy_timeout(Duration::ZERO)?;
@@ -69,19 +82,23 @@ impl Store {
             checked: Instant::now(),
             clock,
             ahead: 0,
+            floor: 0,
             patience: options.busy_timeout,
             version: 0,
-            sweep: Default::default(),
+            uncut: false,
         };
         store.prepare(options.synchronous, stop)?;
-        // Only now: SQLite makes a new file at its first use.
-        store.file = identify(&store.path);
+        store.file = file::identify(&store.path);
         Ok(store)
     }
 
     fn prepare(&mut self, synchronous: Synchronous, stop: &AtomicBool) -> Result<(), Fault> {
         let file = self.path.display();
         let mode = self.patiently(stop, |conn| {
+            // Only where nobody has anything in it yet: a file of the user's own keeps its setting.
+            if conn.query_row("PRAGMA page_count", [], |row| row.get::<_, i64>(0))? == 0 {
+                conn.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
+            }
             conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0))
         })?;
         if self.conn.is_readonly(MAIN_DB)? {
@@ -95,6 +112,8 @@ impl Store {
                  local file system"
             )));
         }
+        // The log is cut back to this when it has grown beyond it.
+        self.conn.query_row("PRAGMA journal_size_limit = 4194304", [], |_| Ok(()))?;
         self.conn.execute_batch(match synchronous {
             Synchronous::Normal => "PRAGMA synchronous = NORMAL",
             Synchronous::Full => "PRAGMA synchronous = FULL",
@@ -112,11 +131,11 @@ impl Store {
         self.begin_reading(stop)?;
         let result = self.read_meta();
         let _ = self.conn.execute_batch("ROLLBACK");
-        Ok(matches!(result?, Some(boot) if boot == self.clock.boot()))
+        Ok(result?.is_some_and(|noted| noted.boot == self.clock.boot()))
     }
 
-    /// Reads the file's own row: `None` when there is none. Gives the boot.
-    fn read_meta(&mut self) -> Result<Option<String>, Fault> {
+    /// Reads the file's own row: `None` when there is none.
+    fn read_meta(&mut self) -> Result<Option<Noted>, Fault> {
         let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'fencelock_meta'";
         if self.conn.query_row(table, [], |_| Ok(())).optional()?.is_none() {
             return Ok(None);
@@ -127,12 +146,12 @@ impl Store {
             Some(layout) => self.check_layout(layout)?,
             None => return Ok(None),
         }
-        let (boot, ahead) =
-            self.conn.query_row("SELECT boot, ahead FROM fencelock_meta", [], |row| {
-                Ok((row.get(0)?, row.get(1)?))
+        let (noted, ahead) =
+            self.conn.query_row("SELECT boot, skew, ahead FROM fencelock_meta", [], |row| {
+                Ok((Noted { boot: row.get(0)?, skew: row.get(1)? }, row.get(2)?))
             })?;
         self.ahead = ahead;
-        Ok(Some(boot))
+        Ok(Some(noted))
     }
 
     fn check_layout(&self, layout: i64) -> Result<(), Fault> {
@@ -153,21 +172,38 @@ impl Store {
 
     /// Makes the tables, and ends what an earlier boot left.
     fn note_boot(&mut self) -> Result<(), Fault> {
-        let known = self.read_meta()?;
-        if known.as_deref() == Some(self.clock.boot()) {
+        let noted = self.read_meta()?;
+        if noted.as_ref().is_some_and(|noted| noted.boot == self.clock.boot()) {
             return Ok(());
+        }
+        if let Some(noted) = &noted {
+            self.check_over(noted)?;
         }
         self.conn.execute_batch(schema::TABLES)?;
         let highest: i64 = self.conn.query_row(schema::HIGHEST, [], |row| row.get(0))?;
-        if known.is_some() {
+        if noted.is_some() {
             self.conn.execute_batch(schema::NEW_BOOT)?;
         }
+        let (micros, wall) = (self.clock.micros(), wall());
         self.ahead = self.clock.ahead(highest);
+        let skew = micros.saturating_add(self.ahead).saturating_sub(wall);
         self.conn.execute(
-            "INSERT OR REPLACE INTO fencelock_meta VALUES (1, ?1, ?2, ?3, ?4)",
-            (schema::LAYOUT, self.clock.boot(), self.ahead, highest),
+            "INSERT OR REPLACE INTO fencelock_meta VALUES (1, ?1, ?2, ?3, ?4, ?5)",
+            (schema::LAYOUT, self.clock.boot(), self.ahead, skew, highest),
         )?;
         Ok(())
+    }
+
+    /// Refuses while a hold of another boot may be live. After a restart none is; but another
+    /// machine that shares the file has another boot id, too, and there they are.
+    fn check_over(&self, noted: &Noted) -> Result<(), Fault> {
+        let end: Option<i64> = self.conn.query_row(schema::LAST_END, [], |row| row.get(0))?;
+        let Some(end) = end else { return Ok(()) };
+        let left = end.saturating_sub(noted.skew).saturating_sub(wall());
+        match u64::try_from(left) {
+            Ok(left) if left > 0 => Err(Fault::OtherBoot(Duration::from_micros(left))),
+            _ => Ok(()),
+        }
     }
 
     /// The store's time.
@@ -175,11 +211,13 @@ impl Store {
         u64::try_from(self.clock.micros().saturating_add(self.ahead)).unwrap_or(0)
     }
 
-    /// Executes requests in one transaction, or none of them.
+    /// Executes requests in one transaction, or none of them. What writes anyway also deletes the
+    /// news that were seen.
     pub(crate) fn run(
         &mut self,
         caller: &Caller,
         requests: &[Request],
+        seen: &mut Vec<News>,
         stop: &AtomicBool,
     ) -> Result<Done, Fault> {
         self.check_path()?;
@@ -191,14 +229,36 @@ impl Store {
         } else {
             self.begin_reading(stop)?;
         }
-        let result = self.batch(caller, requests);
-        self.end(result)
+        let result = self.batch(caller, requests).and_then(|done| {
+            if writes {
+                news::forget(&self.conn, seen)?;
+            }
+            Ok(done)
+        });
+        let done = self.end(result)?;
+        if writes {
+            seen.clear();
+        }
+        Ok(done)
+    }
+
+    /// Deletes news that were seen, when there are many.
+    pub(crate) fn forget_news(
+        &mut self,
+        seen: &mut Vec<News>,
+        stop: &AtomicBool,
+    ) -> Result<(), Fault> {
+        self.begin_writing(stop)?;
+        let result = self.check_meta().and_then(|()| Ok(news::forget(&self.conn, seen)?));
+        self.end(result)?;
+        seen.clear();
+        Ok(())
     }
 
     fn batch(&mut self, caller: &Caller, requests: &[Request]) -> Result<Done, Fault> {
         self.check_meta()?;
         let now = self.now();
-        let mut batch = Batch::new(&self.conn, caller, now, &self.path);
+        let mut batch = Batch::new(&self.conn, caller, now, self.floor, &self.path);
         let mut replies = Vec::with_capacity(requests.len());
         for request in requests {
             let result = batch.execute(&request.op)?;
@@ -210,11 +270,11 @@ impl Store {
 
     /// Another process may have upgraded the file, or another machine may use it too.
     pub(crate) fn check_meta(&mut self) -> Result<(), Fault> {
-        let (layout, ahead, same) = self
+        let (layout, ahead, floor, same) = self
             .conn
-            .prepare_cached("SELECT layout, ahead, boot = ?1 FROM fencelock_meta")?
+            .prepare_cached("SELECT layout, ahead, floor, boot = ?1 FROM fencelock_meta")?
             .query_row([self.clock.boot()], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get::<_, bool>(2)?))
+                Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?, row.get::<_, bool>(3)?))
             })?;
         self.check_layout(layout)?;
         if !same {
@@ -225,6 +285,7 @@ impl Store {
             )));
         }
         self.ahead = ahead;
+        self.floor = u64::try_from(floor).unwrap_or(0);
         Ok(())
     }
 
@@ -316,20 +377,9 @@ impl Store {
             return Ok(());
         }
         self.checked = Instant::now();
-        if self.file.is_some() && identify(&self.path) != self.file {
+        if self.file.is_some() && file::identify(&self.path) != self.file {
             return Err(Fault::Replaced);
         }
         Ok(())
     }
-}
-
-#[cfg(unix)]
-fn identify(path: &std::path::Path) -> Option<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
-}
-
-#[cfg(not(unix))]
-fn identify(_path: &std::path::Path) -> Option<(u64, u64)> {
-    None
 }

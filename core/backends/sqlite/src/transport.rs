@@ -31,8 +31,9 @@ pub const CAPABILITIES: Capabilities = Capabilities {
 /// [`Event::Up`](fencelock_engine::Event::Up).
 ///
 /// # Errors
-/// [`ErrorKind::Misconfigured`] says what to do about the path or the file,
-/// [`ErrorKind::Unavailable`] who keeps it locked, [`ErrorKind::InvalidArgument`] which option is
+/// [`ErrorKind::Misconfigured`] says what to do about the path, the file or a boot that cannot be
+/// known, [`ErrorKind::Unavailable`] who keeps it locked, or until when a hold of another boot may
+/// live, [`ErrorKind::InvalidArgument`] which option is
 /// out of its range.
 pub fn open(
     options: Options,
@@ -43,9 +44,10 @@ pub fn open(
     // Absolute, for the process may change its directory before the file is opened again.
     let path = std::path::absolute(&options.path).unwrap_or_else(|_| options.path.clone());
     let queue = Arc::new(Queue::default());
+    let clock = Clock::of_machine().map_err(|fault| fault.error(&path))?;
     let store = {
         let _inside = fork::enter();
-        Store::open(path.clone(), &options, Clock::of_machine(), &queue.stop)
+        Store::open(path.clone(), &options, clock.clone(), &queue.stop)
             .map_err(|fault| fault.error(&path))?
     };
     let file = path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -56,6 +58,7 @@ pub fn open(
         queue: Arc::clone(&queue),
         sink,
         options,
+        clock,
         path,
         store: Some(store),
         watch: Default::default(),

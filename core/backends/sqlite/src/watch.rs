@@ -7,6 +7,7 @@ use fencelock_engine::request::Op;
 use fencelock_engine::{HoldId, Name};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use crate::news::{self, News};
 use crate::rows::{integer, number};
 
 type Result<T> = rusqlite::Result<T>;
@@ -16,6 +17,8 @@ type Result<T> = rusqlite::Result<T>;
 pub(crate) struct Watch {
     queued: BTreeMap<HoldId, Queued>,
     held: BTreeMap<HoldId, Held>,
+    /// What was looked at, and is to be deleted from the file.
+    pub(crate) seen: Vec<News>,
 }
 
 struct Queued {
@@ -25,7 +28,6 @@ struct Queued {
 }
 
 struct Held {
-    lock: Name,
     /// Gone before this instant, it was broken; after it, it had expired.
     deadline: u64,
     /// The client knows that others wait.
@@ -79,7 +81,7 @@ impl Watch {
                 let lease = u64::try_from(state.lease.as_micros()).unwrap_or(u64::MAX);
                 let deadline = now.saturating_add(lease);
                 let wanted = state.others_waiting > 0;
-                self.held.insert(hold, Held { lock: lock.clone(), deadline, wanted });
+                self.held.insert(hold, Held { deadline, wanted });
             }
             Standing::Queued => {
                 self.held.remove(&hold);
@@ -94,32 +96,22 @@ impl Watch {
         }
     }
 
-    /// Looks at the file, in the transaction that is open, and gives what is new; of the holds
-    /// only when asked to.
-    pub(crate) fn look(&mut self, conn: &Connection, now: u64, holds: bool) -> Result<Vec<Push>> {
-        let mut news = Vec::new();
-        for (hold, held) in self.held.iter_mut().filter(|_| holds) {
-            let here = deadline(conn, &held.lock, *hold)?.is_some();
-            let (lock, hold) = (held.lock.clone(), *hold);
-            if here {
-                let wanted = waiting(conn, &lock, now)? > 0;
-                if wanted && !held.wanted {
-                    news.push(Push::Wanted { lock, hold });
-                }
-                held.wanted = wanted;
-            } else if now < held.deadline {
-                news.push(Push::Broken { lock, hold });
-            } else {
-                news.push(Push::Changed { lock, hold });
+    /// Looks at what was announced to this client, in the transaction that is open, and gives what
+    /// is new.
+    pub(crate) fn look(&mut self, conn: &Connection, client: &str, now: u64) -> Result<Vec<Push>> {
+        self.seen = news::of(conn, client)?;
+        let mut found = Vec::new();
+        for News { lock, hold, .. } in &self.seen {
+            if let Some(queued) = self.queued.get_mut(hold) {
+                found.extend(queued.look(conn, *hold, now)?);
+            } else if let Some(held) = self.held.get_mut(hold) {
+                found.extend(held.look(conn, lock, *hold, now)?);
             }
         }
-        for (hold, queued) in &mut self.queued {
-            news.extend(queued.look(conn, *hold, now)?);
-        }
-        for push in &news {
+        for push in &found {
             self.told(conn, push, now)?;
         }
-        Ok(news)
+        Ok(found)
     }
 
     /// Follows what was found.
@@ -128,8 +120,7 @@ impl Watch {
             Push::Granted { lock, hold, others_waiting, .. } => {
                 self.queued.remove(hold);
                 let deadline = deadline(conn, lock, *hold)?.unwrap_or(now);
-                let held = Held { lock: lock.clone(), deadline, wanted: *others_waiting > 0 };
-                self.held.insert(*hold, held);
+                self.held.insert(*hold, Held { deadline, wanted: *others_waiting > 0 });
             }
             Push::Broken { hold, .. } => self.forget(*hold),
             Push::Changed { hold, .. } => {
@@ -138,6 +129,27 @@ impl Watch {
             Push::Wanted { .. } => {}
         }
         Ok(())
+    }
+}
+
+impl Held {
+    fn look(
+        &mut self,
+        conn: &Connection,
+        lock: &Name,
+        hold: HoldId,
+        now: u64,
+    ) -> Result<Option<Push>> {
+        let lock = lock.clone();
+        if deadline(conn, &lock, hold)?.is_none() {
+            let broken = now < self.deadline;
+            return Ok(Some(match broken {
+                true => Push::Broken { lock, hold },
+                false => Push::Changed { lock, hold },
+            }));
+        }
+        let knew = std::mem::replace(&mut self.wanted, waiting(conn, &lock, now)?);
+        Ok((self.wanted && !knew).then_some(Push::Wanted { lock, hold }))
     }
 }
 
@@ -151,7 +163,7 @@ impl Queued {
             if deadline <= now {
                 return Ok(self.changed(hold, last));
             }
-            let others_waiting = waiting(conn, &lock, now)?;
+            let others_waiting = u32::from(waiting(conn, &lock, now)?);
             return Ok(Some(Push::Granted {
                 lock,
                 hold,
@@ -162,12 +174,9 @@ impl Queued {
                 others_waiting,
             }));
         }
-        let free = !has_holder(conn, &lock, now)?;
-        let lost = match ticket(conn, &lock, hold)? {
-            Some(ticket) => free && is_first(conn, &lock, ticket, now)?,
-            None => true,
-        };
-        Ok(if lost { self.changed(hold, last) } else { None })
+        // Still queued: then there was nothing to tell.
+        let there = queued(conn, &lock, hold)?;
+        Ok(if there { None } else { self.changed(hold, last) })
     }
 
     fn changed(&mut self, hold: HoldId, last: u64) -> Option<Push> {
@@ -177,13 +186,6 @@ impl Queued {
         self.told = Some(last);
         Some(Push::Changed { lock: self.lock.clone(), hold })
     }
-}
-
-/// A waiter that would not be passed over.
-macro_rules! live {
-    () => {
-        "silent = 0 AND heard <= ?2 AND heard + silence > ?2"
-    };
 }
 
 struct Head {
@@ -215,25 +217,16 @@ fn deadline(conn: &Connection, lock: &Name, hold: HoldId) -> Result<Option<u64>>
         .optional()
 }
 
-fn has_holder(conn: &Connection, lock: &Name, now: u64) -> Result<bool> {
-    conn.prepare_cached("SELECT 1 FROM fencelock_holds WHERE name = ?1 AND deadline > ?2")?
-        .exists(params![lock.as_str(), integer(now)])
+fn queued(conn: &Connection, lock: &Name, hold: HoldId) -> Result<bool> {
+    conn.prepare_cached("SELECT 1 FROM fencelock_waiters WHERE name = ?1 AND hold = ?2")?
+        .exists(params![lock.as_str(), hold.to_string()])
 }
 
-fn ticket(conn: &Connection, lock: &Name, hold: HoldId) -> Result<Option<u64>> {
-    conn.prepare_cached("SELECT ticket FROM fencelock_waiters WHERE name = ?1 AND hold = ?2")?
-        .query_row(params![lock.as_str(), hold.to_string()], |row| number(row, 0))
-        .optional()
-}
-
-fn is_first(conn: &Connection, lock: &Name, ticket: u64, now: u64) -> Result<bool> {
-    let sql =
-        concat!("SELECT 1 FROM fencelock_waiters WHERE name = ?1 AND ticket < ?3 AND ", live!());
-    let earlier = params![lock.as_str(), integer(now), integer(ticket)];
-    Ok(!conn.prepare_cached(sql)?.exists(earlier)?)
-}
-
-fn waiting(conn: &Connection, lock: &Name, now: u64) -> Result<u32> {
-    let sql = concat!("SELECT count(*) FROM fencelock_waiters WHERE name = ?1 AND ", live!());
-    conn.prepare_cached(sql)?.query_row(params![lock.as_str(), integer(now)], |row| row.get(0))
+/// Whether anybody waits who would not be passed over.
+fn waiting(conn: &Connection, lock: &Name, now: u64) -> Result<bool> {
+    conn.prepare_cached(
+        "SELECT 1 FROM fencelock_waiters
+         WHERE name = ?1 AND silent = 0 AND heard <= ?2 AND heard + silence > ?2",
+    )?
+    .exists(params![lock.as_str(), integer(now)])
 }

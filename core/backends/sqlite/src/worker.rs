@@ -26,6 +26,10 @@ const BATCH: usize = 64;
 const WAITER_PAUSE: (Duration, Duration) = (Duration::from_micros(500), Duration::from_millis(10));
 /// The pause while it only holds: how late it may learn that others wait, or that it was broken.
 const HOLDER_PAUSE: Duration = Duration::from_millis(50);
+/// How long it may take until a lock that was just made is swept in time.
+const SWEEP: Duration = Duration::from_secs(5);
+/// So many news that were seen are not left until the next write.
+const NEWS: usize = 64;
 /// The first and the longest pause before the file is opened again.
 const REOPEN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
@@ -35,6 +39,7 @@ pub(crate) struct Worker {
     pub sink: Arc<dyn Sink>,
     pub caller: Caller,
     pub options: Options,
+    pub clock: Clock,
     pub path: PathBuf,
     pub peer: Peer,
     pub store: Option<Store>,
@@ -46,10 +51,8 @@ pub(crate) struct Worker {
 pub(crate) struct Schedule {
     pause: Duration,
     look: Instant,
-    /// When the holds are looked at again: seldom, for there may be many.
-    holds: Instant,
-    /// The file has changed since they were.
-    stale: bool,
+    /// When idle locks are forgotten; `None` when the file has no locks.
+    sweep: Option<Instant>,
     backoff: Duration,
     reopen: Instant,
     complaint: Option<String>,
@@ -61,8 +64,7 @@ impl Default for Schedule {
         Schedule {
             pause: WAITER_PAUSE.0,
             look: now,
-            holds: now,
-            stale: false,
+            sweep: Some(now),
             backoff: REOPEN.0,
             reopen: now,
             complaint: None,
@@ -94,6 +96,9 @@ impl Worker {
             if !self.watch.is_empty() && (work.poked || Instant::now() >= self.schedule.look) {
                 self.look(work.poked);
             }
+            if self.schedule.sweep.is_some_and(|at| Instant::now() >= at) {
+                self.sweep();
+            }
         }
         let _inside = fork::enter();
         drop(self);
@@ -101,13 +106,12 @@ impl Worker {
 
     fn pause(&self) -> Option<Duration> {
         let until = if self.store.is_none() {
-            self.schedule.reopen
-        } else if self.watch.is_empty() {
-            return None;
+            Some(self.schedule.reopen)
         } else {
-            self.schedule.look
+            let look = (!self.watch.is_empty()).then_some(self.schedule.look);
+            look.into_iter().chain(self.schedule.sweep).min()
         };
-        Some(until.saturating_duration_since(Instant::now()))
+        until.map(|until| until.saturating_duration_since(Instant::now()))
     }
 
     fn serve(&mut self, requests: Vec<Request>) {
@@ -120,7 +124,7 @@ impl Worker {
             };
             let was_waiting = self.watch.is_waiting();
             let was_watching = !self.watch.is_empty();
-            match store.run(&self.caller, &batch, &self.queue.stop) {
+            match store.run(&self.caller, &batch, &mut self.watch.seen, &self.queue.stop) {
                 Ok(done) => {
                     let mut events = Vec::with_capacity(batch.len());
                     for (request, (id, result)) in batch.iter().zip(done.replies) {
@@ -135,7 +139,8 @@ impl Worker {
                         self.schedule.look = Instant::now() + HOLDER_PAUSE;
                     }
                     self.deliver(events);
-                    self.sweep();
+                    let soon = Instant::now() + SWEEP;
+                    self.schedule.sweep = Some(self.schedule.sweep.map_or(soon, |at| at.min(soon)));
                 }
                 Err(fault) => {
                     self.fail(batch, &fault.failure(&self.path));
@@ -148,29 +153,34 @@ impl Worker {
     fn sweep(&mut self) {
         let Some(store) = &mut self.store else { return };
         // Forgetting can wait; what is wrong with the file the next request will tell.
-        let _ = store.sweep(&self.queue.stop);
+        let next = match store.sweep(&self.caller, &self.queue.stop) {
+            Ok(swept) => {
+                self.peer.wake(&swept.told);
+                swept.next
+            }
+            Err(_) => Some(SWEEP),
+        };
+        self.schedule.sweep = next.map(|next| Instant::now() + next);
     }
 
     /// Looks whether others changed something that concerns this client.
     fn look(&mut self, poked: bool) {
         let Some(store) = &mut self.store else { return };
-        let (watch, schedule, stop) = (&mut self.watch, &mut self.schedule, &self.queue.stop);
+        let (watch, stop) = (&mut self.watch, &self.queue.stop);
+        let client = self.caller.client.id();
         // The version is read before the rows, so that a later change is seen next time.
         let found = store.changed().and_then(|changed| {
-            schedule.stale |= changed || poked;
-            let holds = schedule.stale && (poked || Instant::now() >= schedule.holds);
-            if !changed && !holds {
+            if !changed && !poked {
                 return Ok(None);
             }
             store.begin_reading(stop)?;
-            let result = store.check_meta().and_then(|()| {
-                let now = store.now();
-                Ok(watch.look(&store.conn, now, holds)?)
-            });
+            let result = store
+                .check_meta()
+                .and_then(|()| Ok(watch.look(&store.conn, client, store.now())?));
             let news = store.end(result)?;
-            if holds {
-                schedule.stale = false;
-                schedule.holds = Instant::now() + HOLDER_PAUSE;
+            if watch.seen.len() >= NEWS {
+                // Otherwise they go with the next write.
+                let _ = store.forget_news(&mut watch.seen, stop);
             }
             Ok(Some(news))
         });
@@ -222,7 +232,7 @@ impl Worker {
         if self.store.is_some() || Instant::now() < self.schedule.reopen {
             return;
         }
-        let clock = Clock::of_machine();
+        let clock = self.clock.clone();
         match Store::open(self.path.clone(), &self.options, clock, &self.queue.stop) {
             Ok(store) => {
                 self.store = Some(store);

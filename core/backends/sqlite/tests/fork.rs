@@ -7,7 +7,7 @@ use std::thread;
 
 use fencelock_engine::reply::{Released, Standing};
 use fencelock_sqlite::{Options, SqliteTransport, open};
-use fencelock_testkit::desk::{Client, hold, name};
+use fencelock_testkit::recorder::{Client, hold, name};
 use fencelock_testkit::{eventually, in_child};
 
 /// How many children there are.

@@ -5,13 +5,15 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fencelock_engine::reply::{Abandoned, Failure, Push, RefusalKind, Standing};
 use fencelock_engine::request::Op;
-use fencelock_engine::{HoldId, Name};
+use fencelock_engine::{ClientId, HoldId, Name};
 use fencelock_sqlite::{Options, SqliteTransport, open};
-use fencelock_testkit::desk::{BOUND, Client, hold, name};
+use fencelock_testkit::leave_out;
+use fencelock_testkit::recorder::{BOUND, Client, Recorder, fresh, hold, name};
 use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -34,7 +36,12 @@ struct Other {
 
 impl Other {
     fn start(test: &str, path: &Path) -> Other {
-        let mut process = Command::new(std::env::current_exe().unwrap())
+        Other::start_by(Command::new(std::env::current_exe().unwrap()), test, path)
+    }
+
+    /// By a command that takes the arguments of this test program.
+    fn start_by(mut command: Command, test: &str, path: &Path) -> Other {
+        let mut process = command
             .args(["--ignored", "--exact", "--nocapture", "--test-threads=1", test])
             .env(FILE, path)
             .stdin(Stdio::piped())
@@ -141,6 +148,59 @@ fn child_stays_in_a_transaction() {
 }
 
 #[test]
+#[ignore = "the child of other tests"]
+fn child_says_what_opening_says() {
+    let Some(path) = given() else { return };
+    let id = ClientId::new(fresh(), "").unwrap();
+    match open(Options::new(path), id, Arc::new(Recorder::default())) {
+        Ok(_) => say("opened", ""),
+        Err(error) => say("opened", format!("{:?}: {error}", error.kind())),
+    }
+    stay();
+}
+
+/// This test program in a sandbox that this command has changed; `None` where nobody may do that.
+fn sandbox(change: &str) -> Option<Command> {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--map-root-user", "sh", "-c"]);
+    command.arg(format!("{change} && exec \"$@\"")).arg("sh");
+    let mut attempt = Command::new("unshare");
+    attempt.args(["--mount", "--map-root-user", "sh", "-c", change]).stderr(Stdio::null());
+    let able = cfg!(target_os = "linux") && attempt.status().is_ok_and(|status| status.success());
+    able.then(|| {
+        command.arg(std::env::current_exe().unwrap());
+        command
+    })
+}
+
+#[test]
+fn a_process_with_another_boot_id_or_none_ends_no_hold() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, boot) = (directory.path().join("locks.db"), directory.path().join("boot_id"));
+    std::fs::write(&boot, "00000000-1111-2222-3333-444444444444\n").unwrap();
+    let client = client(&path);
+    let mine = hold();
+    client.take(&lock(), mine);
+    let id = "/proc/sys/kernel/random/boot_id";
+    let another = format!("mount --bind '{}' {id}", boot.display());
+    let none = "mount -t tmpfs none /proc".to_owned();
+    let cases = [
+        (another, "Unavailable", "give each its own"),
+        (none, "Misconfigured", "mount /proc into this container"),
+    ];
+    for (change, kind, advice) in cases {
+        let Some(command) = sandbox(&change) else {
+            let why = "no mount namespace can be made here";
+            return leave_out("a_process_with_another_boot_id_or_none_ends_no_hold", &why);
+        };
+        let mut other = Other::start_by(command, "child_says_what_opening_says", &path);
+        let said = other.hear("opened");
+        assert!(said.starts_with(kind) && said.contains(advice), "{said}");
+        assert_eq!(client.beat(&lock(), mine).standing, Standing::Granted);
+    }
+}
+
+#[test]
 fn a_killed_holder_is_told_to_the_next_as_abandoned() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("locks.db");
@@ -194,7 +254,7 @@ fn a_process_killed_at_any_point_leaves_a_usable_file() {
         }
         let client = client(&path);
         // What a killed child holds would last for half a minute.
-        client.break_lock(&lock());
+        client.break_lock(&lock(), u64::MAX);
         let (mine, token) = client.insist(&lock());
         assert!(token > last, "tokens rise over the deaths");
         last = token;

@@ -7,13 +7,14 @@ use std::thread;
 use std::time::Duration;
 
 use fencelock_engine::reply::{
-    Abandoned, Failure, Push, Refusal, RefusalKind, Released, Standing, State,
+    Abandoned, Body, Broken, Failure, Push, Refusal, RefusalKind, Released, Standing, State,
 };
-use fencelock_engine::request::{Op, Release};
+use fencelock_engine::request::{Acquire, Break, Op, Release};
 use fencelock_engine::transport::Transport;
-use fencelock_engine::{ClientId, Error, ErrorKind, Event};
+use fencelock_engine::{ClientId, Error, ErrorKind, Event, Name};
 use fencelock_sqlite::{Options, SqliteTransport, Synchronous, open};
-use fencelock_testkit::desk::{BOUND, Client, Desk, LEASE, fresh, hold, name};
+use fencelock_testkit::eventually;
+use fencelock_testkit::recorder::{BOUND, Client, LEASE, Recorder, fresh, hold, name};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -34,8 +35,8 @@ fn client(path: &Path) -> Client<SqliteTransport> {
 /// What opening says.
 fn refused(path: &Path) -> Error {
     let id = ClientId::new(fresh(), "").unwrap();
-    let desk = Arc::new(Desk::default());
-    match open(Options::new(path), id, desk) {
+    let recorder = Arc::new(Recorder::default());
+    match open(Options::new(path), id, recorder) {
         Ok(_) => panic!("'{}' could be opened", path.display()),
         Err(error) => error,
     }
@@ -77,7 +78,7 @@ fn a_release_hands_over_to_the_first_waiter_by_push() {
     assert_eq!(two.queue(&lock, second).standing, Standing::Queued);
     let wanted = |push: &Push| matches!(push, Push::Wanted { hold, .. } if *hold == first);
     assert!(one.push(BOUND, wanted).is_some(), "the holder hears that others wait");
-    assert!(!three.queue(&lock, third).head);
+    assert_eq!(three.queue(&lock, third).ahead, 1);
     one.release(&lock, first);
     let (token, end) = two.granted(BOUND, second).expect("the first waiter is told");
     assert!(token > state.token && end >= token);
@@ -106,12 +107,16 @@ fn break_ends_the_hold_and_tells_its_holder() {
     let (file, lock) = (file(), name("a"));
     let (one, two) = (client(&file.path), client(&file.path));
     let first = hold();
-    one.take(&lock, first);
-    assert_eq!(two.break_lock(&lock), 1);
-    assert_eq!(two.break_lock(&name("never used")), 0);
+    let seen = one.take(&lock, first).token;
+    assert_eq!(two.break_lock(&lock, seen - 1), Broken::ChangedHands(seen));
+    assert_eq!(two.break_lock(&lock, seen), Broken::Ended(1));
+    assert_eq!(two.break_lock(&lock, seen), Broken::NotHeld);
+    assert_eq!(two.break_lock(&name("never used"), seen), Broken::NotHeld);
     let broken = |push: &Push| matches!(push, Push::Broken { hold, .. } if *hold == first);
     assert!(one.push(BOUND, broken).is_some());
-    assert_eq!(two.take(&lock, hold()).abandoned, Abandoned::Yes);
+    let next = two.take(&lock, hold());
+    assert_eq!(next.abandoned, Abandoned::Yes);
+    assert_eq!(two.break_lock(&lock, seen), Broken::ChangedHands(next.token));
 }
 
 #[test]
@@ -121,8 +126,16 @@ fn several_requests_share_a_transaction() {
     let (first, second) = (hold(), hold());
     let acquire = one.request(&lock, first, false);
     let next = one.request(&lock, second, false);
-    let release =
-        Release { lock: lock.clone(), hold: first, used: 0, told: true, lost: false, losses: 0 };
+    let release = Release {
+        lock: lock.clone(),
+        hold: first,
+        used: 0,
+        told: true,
+        lost: false,
+        losses: 0,
+        retention: fencelock_engine::options::RETENTION,
+        alone: false,
+    };
     let ops = [
         Op::Acquire(acquire),
         Op::Release(release),
@@ -133,7 +146,7 @@ fn several_requests_share_a_transaction() {
     let ids: Vec<_> = ops.into_iter().map(|op| one.send(op)).collect();
     one.transport.flush();
     let bodies: Vec<_> = ids.into_iter().map(|id| one.reply(id).unwrap().body).collect();
-    use fencelock_engine::reply::Body;
+
     let Body::Acquire(State { token: before, .. }) = bodies[0] else { panic!("{bodies:?}") };
     assert_eq!(bodies[1], Body::Release(Released::Done));
     assert!(matches!(bodies[2], Body::Acquire(State { token, .. }) if token > before));
@@ -174,37 +187,123 @@ fn tokens_rise_when_the_file_is_opened_again() {
     }
 }
 
+/// Takes and gives back a lock; its record is kept for `retention`. Gives the last token.
+fn use_once(client: &Client<SqliteTransport>, lock: &Name, retention: Duration) -> u64 {
+    let id = hold();
+    let state = client.take(lock, id);
+    assert_eq!(state.standing, Standing::Granted);
+    let (lock, used) = (lock.clone(), state.token);
+    let release = Release {
+        lock,
+        hold: id,
+        used,
+        told: true,
+        lost: false,
+        losses: 0,
+        retention,
+        alone: false,
+    };
+    client.ask(Op::Release(release)).unwrap();
+    used
+}
+
+fn number(conn: &Connection, sql: &str) -> i64 {
+    conn.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
 #[test]
-fn locks_idle_for_a_day_are_forgotten_and_their_tokens_are_not() {
+fn what_has_nothing_to_tell_is_forgotten_after_the_retention_and_its_tokens_are_not() {
     let file = file();
     let one = client(&file.path);
-    let (idle, dead, held) = (name("idle"), name("dead"), name("held"));
-    let first = hold();
-    one.take(&idle, first);
-    one.release(&idle, first);
-    one.take(&dead, hold());
+    let (short, long) = (Duration::from_millis(50), Duration::from_secs(3_600));
+    let (used, kept, held, dead) = (name("used"), name("kept"), name("held"), name("dead"));
+    let token = use_once(&one, &used, short);
+    use_once(&one, &kept, long);
     let present = hold();
     one.take(&held, present);
+    let mut ask = one.request(&dead, hold(), false);
+    ask.lease = Duration::from_millis(1);
+    one.acquire(ask);
+    // Nobody asks for anything meanwhile.
     let edit = raw(&file.path);
-    let days = 2 * 24 * 3600 * 1_000_000_i64;
-    edit.execute("UPDATE fencelock_locks SET last = last - ?1", [days]).unwrap();
-    edit.execute("UPDATE fencelock_holds SET deadline = 1 WHERE name = 'dead'", []).unwrap();
-    let highest: i64 = edit
-        .query_row("SELECT max(last) FROM fencelock_locks WHERE name <> 'held'", [], |row| {
-            row.get(0)
-        })
-        .unwrap();
-    let ids: Vec<_> = (0..64 * 300).map(|_| one.send(Op::Time)).collect();
-    one.transport.flush();
-    one.reply(*ids.last().unwrap()).unwrap();
-    let until = std::time::Instant::now() + BOUND;
-    while one.list("", 10) != ["held"] {
-        assert!(std::time::Instant::now() < until, "idle locks stay: {:?}", one.list("", 10));
-    }
+    let there = |lock: &Name| {
+        let sql = "SELECT 1 FROM fencelock_locks WHERE name = ?1";
+        edit.prepare(sql).unwrap().exists([lock.as_str()]).unwrap()
+    };
+    eventually("the end of the retention", || (!there(&used)).then_some(()));
+    assert!(there(&kept) && there(&held) && there(&dead));
+    assert!(number(&edit, "SELECT floor FROM fencelock_meta") >= i64::try_from(token).unwrap());
+    let next = one.take(&used, hold());
+    assert_eq!(next.abandoned, Abandoned::Unknown, "how it ended is no longer known");
+    assert!(next.token > token);
+    // A minute later the one that died is found, and told of for a day.
+    edit.execute("UPDATE fencelock_locks SET due = 1", []).unwrap();
+    use_once(&one, &name("other"), short);
+    eventually("another look", || {
+        (number(&edit, "SELECT count(*) FROM fencelock_locks WHERE due = 1") == 0).then_some(())
+    });
     assert_eq!(one.beat(&held, present).standing, Standing::Granted);
-    let floor: i64 =
-        edit.query_row("SELECT floor FROM fencelock_meta", [], |row| row.get(0)).unwrap();
-    assert_eq!(floor, highest);
+    assert_eq!(number(&edit, "SELECT count(*) FROM fencelock_holds WHERE name = 'dead'"), 0);
+    assert_eq!(one.take(&dead, hold()).abandoned, Abandoned::Yes);
+}
+
+#[test]
+fn names_that_are_used_once_leave_nothing_and_the_file_gives_its_space_back() {
+    const NAMES: usize = 16_000;
+    let file = file();
+    let (one, edit) = (client(&file.path), raw(&file.path));
+    // All of them at once, so that there is something to give back.
+    let mut releases = Vec::new();
+    for chunk in 0..NAMES / 64 {
+        let now = one.now();
+        let asks: Vec<_> = (0..64)
+            .map(|at| {
+                let lock = name(&format!("order-{}", chunk * 64 + at));
+                let ask = one.request(&lock, hold(), false);
+                Acquire { not_after: now + 3_000_000, lease: 100 * LEASE, ..ask }
+            })
+            .collect();
+        let sent: Vec<_> = asks.iter().map(|ask| one.send(Op::Acquire(ask.clone()))).collect();
+        one.transport.flush();
+        for (ask, id) in asks.into_iter().zip(sent) {
+            let Body::Acquire(state) = one.reply(id).unwrap().body else { panic!("no state") };
+            assert_eq!(state.standing, Standing::Granted);
+            let (lock, hold, used) = (ask.lock, ask.hold, state.token);
+            let retention = Duration::from_millis(200);
+            releases.push(Release {
+                lock,
+                hold,
+                used,
+                told: true,
+                lost: false,
+                losses: 0,
+                retention,
+                alone: false,
+            });
+        }
+    }
+    let most = number(&edit, "PRAGMA page_count");
+    for release in releases {
+        one.send(Op::Release(release));
+    }
+    one.transport.flush();
+    one.now();
+    let rows = "SELECT count(*) FROM fencelock_locks";
+    eventually("nothing is left", || (number(&edit, rows) == 0).then_some(()));
+    for table in ["holds", "waiters", "news"] {
+        assert_eq!(number(&edit, &format!("SELECT count(*) FROM fencelock_{table}")), 0, "{table}");
+    }
+    assert!(most > 500, "there was something to give back: {most} pages");
+    eventually("the file is short again", || {
+        (std::fs::metadata(&file.path).unwrap().len() < 300 * 4_096).then_some(())
+    });
+    eventually("the space is given back", || {
+        (number(&edit, "PRAGMA page_count") < 300).then_some(())
+    });
+    assert_eq!(
+        number(&edit, "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'"),
+        0
+    );
 }
 
 #[test]
@@ -251,6 +350,19 @@ fn a_new_boot_ends_holds_and_tokens_go_on_rising() {
     let edit = raw(&file.path);
     edit.execute("UPDATE fencelock_meta SET boot = 'another boot'", []).unwrap();
     edit.execute("UPDATE fencelock_locks SET last = ?1 WHERE name = 'held'", [far as i64]).unwrap();
+
+    // By the wall clock the hold goes on, and its holder may live on another machine.
+    let error = refused(&file.path);
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    for say in ["another boot", "another machine", "UPDATE fencelock_holds SET deadline = 0"] {
+        assert!(error.message().contains(say), "{error}");
+    }
+    let boot: String =
+        edit.query_row("SELECT boot FROM fencelock_meta", [], |row| row.get(0)).unwrap();
+    assert_eq!(boot, "another boot", "a refusal changes nothing");
+    // As if the lease had passed.
+    let lease = i64::try_from(LEASE.as_micros()).unwrap();
+    edit.execute("UPDATE fencelock_meta SET skew = skew + ?1", [lease]).unwrap();
     edit.close().unwrap();
 
     let two = client(&file.path);
@@ -316,11 +428,50 @@ fn another_machine_on_the_same_file_is_refused() {
     let one = client(&file.path);
     one.take(&lock, hold());
     raw(&file.path).execute("UPDATE fencelock_meta SET boot = 'another machine'", []).unwrap();
-    let Err(Failure::Refused(refusal)) = one.ask(Op::Break(lock)) else {
+    let Err(Failure::Refused(refusal)) = one.ask(Op::Break(Break { lock, token: 1, hold: None }))
+    else {
         panic!("a foreign clock was used");
     };
     assert_eq!(refusal.kind, RefusalKind::Misconfigured);
     assert!(refusal.message.contains("another machine"), "{}", refusal.message);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_files_are_for_their_user_alone_unless_asked_otherwise() {
+    use std::os::unix::fs::PermissionsExt;
+    let modes = |path: &Path| {
+        ["", "-wal", "-shm"].map(|end| {
+            let mut path = path.as_os_str().to_owned();
+            path.push(end);
+            std::fs::metadata(path).unwrap().permissions().mode() & 0o7777
+        })
+    };
+    let (own, group) = (file(), file());
+    let one = client(&own.path);
+    one.take(&name("a"), hold());
+    assert_eq!(modes(&own.path), [0o600; 3]);
+    // More than the umask leaves.
+    let options = Options { file_mode: 0o666, ..Options::new(&group.path) };
+    let two = Client::open(|id, sink| open(options, id, sink).unwrap());
+    two.take(&name("a"), hold());
+    assert_eq!(modes(&group.path), [0o666; 3]);
+    // What is there is the operator's.
+    let three = client(&group.path);
+    three.take(&name("b"), hold());
+    assert_eq!(modes(&group.path), [0o666; 3]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_nothing_is_not_followed() {
+    let file = file();
+    let target = file.path.with_file_name("target");
+    std::os::unix::fs::symlink(&target, &file.path).unwrap();
+    let error = refused(&file.path);
+    assert!(error.message().contains("symbolic link to nothing"), "{error}");
+    std::fs::write(&target, "").unwrap();
+    assert_eq!(client(&file.path).take(&name("a"), hold()).standing, Standing::Granted);
 }
 
 #[test]
@@ -354,6 +505,7 @@ fn a_damaged_row_costs_only_its_own_lock() {
         hold: hold(),
         lease: LEASE,
         used: 0,
+        silence: LEASE,
     };
     let reply = one.ask(Op::Beat(vec![beat(&bad), beat(&good)])).unwrap();
     let fencelock_engine::reply::Body::Beat(states) = reply.body else { panic!("{reply:?}") };
@@ -370,7 +522,7 @@ fn a_file_that_becomes_damaged_is_told_and_found_mended() {
     raw(&file.path).execute_batch("ALTER TABLE fencelock_meta RENAME TO hidden").unwrap();
     assert!(one.ask(Op::Time).is_err());
     let down = |event: &Event| matches!(event, Event::Down { .. }).then_some(());
-    assert!(one.desk.wait(BOUND, down).is_some());
+    assert!(one.recorder.wait(BOUND, down).is_some());
     one.up();
     assert!(one.now() > 0, "the table was made anew");
 }
@@ -391,7 +543,7 @@ fn a_replaced_file_is_noticed() {
     };
     let reason = loop {
         let _ = one.ask(Op::Time);
-        if let Some(reason) = one.desk.wait(Duration::from_millis(50), down) {
+        if let Some(reason) = one.recorder.wait(Duration::from_millis(50), down) {
             break reason;
         }
     };
@@ -412,11 +564,11 @@ fn reconnect_and_close() {
     assert_eq!(one.beat(&lock, first).standing, Standing::Granted, "holds outlive a connection");
     one.transport.close();
     one.transport.close();
-    let delivered = one.desk.delivered();
+    let delivered = one.recorder.delivered();
     one.send(Op::Time);
     one.transport.flush();
     one.transport.reconnect();
-    assert_eq!(one.desk.delivered(), delivered);
+    assert_eq!(one.recorder.delivered(), delivered);
 }
 
 #[test]
@@ -428,6 +580,7 @@ fn urls() {
     let options = Options::from_url("sqlite:x?busy_timeout=500ms&synchronous=full").unwrap();
     assert_eq!(options.busy_timeout, Duration::from_millis(500));
     assert_eq!(options.synchronous, Synchronous::Full);
+    assert_eq!(Options::from_url("sqlite:x?file_mode=0660").unwrap().file_mode, 0o660);
     for wrong in [
         "memory:",
         "sqlite:",
@@ -437,6 +590,12 @@ fn urls() {
         "sqlite:x?busy_timeout=99999999999999999999s",
         "sqlite:x?busy_timeout=61s",
         "sqlite:x?synchronous=off",
+        "sqlite:x?file_mode=",
+        "sqlite:x?file_mode=rw",
+        "sqlite:x?file_mode=0860",
+        "sqlite:x?file_mode=0060",
+        "sqlite:x?file_mode=0777",
+        "sqlite:x?file_mode=99999999999999",
         "sqlite:%",
         "sqlite:%4",
         "sqlite:%+1",

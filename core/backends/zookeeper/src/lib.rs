@@ -7,13 +7,14 @@
 mod backoff;
 mod calls;
 mod clock;
+mod connect;
 mod fork;
 mod options;
 mod pump;
 mod session;
 mod shared;
 mod survey;
-mod survey_facts;
+mod survey_findings;
 mod survey_server;
 #[cfg(feature = "tls")]
 mod tls;
@@ -26,5 +27,5 @@ mod tests;
 
 pub use fencelock_engine::zookeeper::{Recipe, check_name};
 pub use options::{Acl, Auth, Login, Options, Tls};
-pub use survey::{Fact, Server, Severity, Survey, Word, survey};
+pub use survey::{Finding, Server, Severity, Survey, Word, survey};
 pub use transport::{CAPABILITIES, ZooKeeperTransport, open};

@@ -98,16 +98,6 @@ impl Options {
         }
     }
 
-    /// Reads `zk://[user:password@]host[:port],…[/chroot][?option=value&…]`; `zks://` for TLS. The
-    /// options are `recipe` (`queue`, `simple`), `acl` (`open`, `creator`), `auth` (`digest`, `sasl`),
-    /// and for TLS `tls_ca`, `tls_cert`, `tls_key`: paths of PEM files.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidArgument`] says what cannot be read.
-    pub fn from_url(url: &str) -> Result<Options, Error> {
-        crate::url::parse(url)
-    }
-
     /// Checks the options against each other.
     ///
     /// # Errors

@@ -27,6 +27,8 @@ pub(crate) enum End {
     AuthFailed,
     /// The transport was closed.
     Closed,
+    /// The connection is to be given up, and the session kept.
+    GivenUp,
 }
 
 /// Runs until the session is over.
@@ -60,7 +62,10 @@ pub(crate) async fn run(shared: &Arc<Shared>, client: &zk::Client) -> End {
         let next = poll_fn(|cx| {
             loop {
                 if shared.is_closed() {
-                    return Poll::Ready(None);
+                    return Poll::Ready(Err(End::Closed));
+                }
+                if shared.gives_up() {
+                    return Poll::Ready(Err(End::GivenUp));
                 }
                 let (new, wake) = shared.poll(cx);
                 watches.extend(new);
@@ -74,7 +79,7 @@ pub(crate) async fn run(shared: &Arc<Shared>, client: &zk::Client) -> End {
                     continue;
                 }
                 if let Poll::Ready(state) = changed.as_mut().poll(cx) {
-                    return Poll::Ready(Some(state));
+                    return Poll::Ready(Ok(state));
                 }
                 let pause = wake.map_or(LOOK, |at| at.since(clock::now()).min(LOOK));
                 sleep.as_mut().reset(tokio::time::Instant::now() + pause);
@@ -85,8 +90,8 @@ pub(crate) async fn run(shared: &Arc<Shared>, client: &zk::Client) -> End {
         })
         .await;
         match next {
-            Some(next) => state = next,
-            None => return End::Closed,
+            Ok(next) => state = next,
+            Err(end) => return end,
         }
     }
 }

@@ -10,7 +10,8 @@ use zookeeper_client as zk;
 
 use crate::backoff::Backoff;
 use crate::clock;
-use crate::options::{Auth, Options};
+use crate::connect::{Connection, connect};
+use crate::options::Options;
 use crate::pump::{self, End};
 use crate::shared::Shared;
 
@@ -40,26 +41,22 @@ async fn round(options: &Options, shared: &Arc<Shared>, backoff: &mut Backoff) -
     let servers = options.connect_string();
     // The session lives no shorter than from here on.
     let since = clock::now();
-    match connect(options).await {
-        Ok(client) => {
+    match connect(options, None).await {
+        Ok(connection) => {
             backoff.reset();
-            let client = Arc::new(client);
+            let client = &connection.client;
             let (session, timeout) = (client.session_id().0, client.session_timeout());
             tracing::info!(%servers, session = format!("{session:#x}"), ?timeout, "session");
-            shared.set_client(Some(Arc::clone(&client)));
+            shared.set_client(Some(Arc::clone(client)));
             let wall = clock::wall();
             shared.handle(Input::Connected { session, timeout, since, wall });
-            let end = pump::run(shared, &client).await;
-            let states = client.state_watcher();
-            drop(client);
-            match end {
-                End::Closed if shared.is_closed() => leave(states).await,
+            match live(options, shared, backoff, connection).await {
                 End::Expired => {
                     tracing::warn!(%servers, "the session expired");
                     shared.handle(Input::Expired);
                 }
                 End::AuthFailed => shared.handle(refused(&servers)),
-                End::Closed => shared.handle(Input::Expired),
+                End::Closed | End::GivenUp => shared.handle(Input::Expired),
             }
             shared.set_client(None);
             None
@@ -75,6 +72,63 @@ async fn round(options: &Options, shared: &Arc<Shared>, backoff: &mut Backoff) -
             Some(backoff.next())
         }
     }
+}
+
+/// A session over all its connections, until it ends.
+async fn live(
+    options: &Options,
+    shared: &Arc<Shared>,
+    backoff: &mut Backoff,
+    mut connection: Connection,
+) -> End {
+    loop {
+        match pump::run(shared, &connection.client).await {
+            End::Closed if shared.is_closed() => {
+                let states = connection.client.state_watcher();
+                drop(connection);
+                leave(states).await;
+                return End::Closed;
+            }
+            End::GivenUp => {}
+            end => return end,
+        }
+        tracing::warn!("the ZooKeeper connection is given up, for its server answers no calls");
+        shared.let_go("the connection was given up, for its server answered no calls");
+        let timeout = connection.client.session_timeout();
+        let session = connection.abandon().await;
+        connection = match resume(options, shared, backoff, session, timeout).await {
+            Ok(connection) => connection,
+            Err(end) => return end,
+        };
+        backoff.reset();
+        tracing::info!("the ZooKeeper session has another connection");
+        shared.resume(Arc::clone(&connection.client));
+    }
+}
+
+/// Takes a session up by another connection, for as long as it can be alive.
+async fn resume(
+    options: &Options,
+    shared: &Shared,
+    backoff: &mut Backoff,
+    session: zk::SessionInfo,
+    timeout: Duration,
+) -> Result<Connection, End> {
+    let since = clock::now();
+    while !shared.is_closed() {
+        match connect(options, Some(session.clone())).await {
+            Ok(connection) => return Ok(connection),
+            Err(zk::Error::SessionExpired) => return Err(End::Expired),
+            Err(zk::Error::AuthFailed) => return Err(End::AuthFailed),
+            // With a leader that is gone the servers may keep it for longer than its timeout.
+            Err(_) if clock::now().since(since) >= timeout * 2 => return Err(End::Expired),
+            Err(error) => {
+                tracing::warn!(reason = explain(options, &error), "the session is not taken up");
+            }
+        }
+        tokio::time::sleep(backoff.next()).await;
+    }
+    Err(End::Closed)
 }
 
 /// After a panic nobody knows how far things had come: the session is given up, with its holds.
@@ -114,49 +168,6 @@ async fn leave(mut states: zk::StateWatcher) {
     if tokio::time::timeout(FAREWELL, ended).await.is_err() {
         tracing::warn!("the server does not answer to the end of the session: it will time out");
     }
-}
-
-pub(crate) async fn connect(options: &Options) -> Result<zk::Client, zk::Error> {
-    let mut connector = zk::Client::connector()
-        .with_session_timeout(options.session_timeout)
-        .with_connection_timeout(patience(options))
-        .with_fail_eagerly();
-    if let Some(login) = &options.login {
-        match options.auth {
-            Auth::Digest => {
-                let word = format!("{}:{}", login.user, login.password);
-                connector = connector.with_auth("digest", word.as_bytes());
-            }
-            #[cfg(feature = "sasl")]
-            Auth::Sasl => {
-                let (user, password) = (login.user.clone(), login.password.clone());
-                connector = connector.with_sasl(zk::SaslOptions::digest_md5(user, password));
-            }
-            // The check of the options has refused it.
-            #[cfg(not(feature = "sasl"))]
-            Auth::Sasl => return Err(zk::Error::AuthFailed),
-        }
-    }
-    let servers = options.connect_string();
-    let connecting = async {
-        #[cfg(feature = "tls")]
-        if let Some(tls) = &options.tls {
-            let connector = connector.with_tls(crate::tls::options(tls)?);
-            return connector.secure_connect(&servers).await;
-        }
-        connector.connect(&servers).await
-    };
-    tokio::time::timeout(options.connect_timeout, connecting)
-        .await
-        .unwrap_or(Err(zk::Error::Timeout))
-}
-
-/// How long a server may be silent before another is tried: each has its share of the time that
-/// connecting may take, and a session can move in time.
-fn patience(options: &Options) -> Duration {
-    let servers = u32::try_from(options.servers.len()).unwrap_or(1).max(1);
-    let share = (options.connect_timeout / servers).max(Duration::from_secs(1));
-    share.min(options.session_timeout * 2 / 5)
 }
 
 fn refused(servers: &str) -> Input {

@@ -36,6 +36,8 @@ struct State {
     telling: bool,
     /// When the pump wakes by itself.
     armed: Time,
+    /// The connection is to be given up.
+    giving_up: bool,
     closed: bool,
 }
 
@@ -58,6 +60,7 @@ impl Shared {
             events: Vec::new(),
             telling: false,
             armed: Time::MAX,
+            giving_up: false,
             closed: false,
         };
         Shared {
@@ -126,9 +129,58 @@ impl Shared {
         let mut state = self.state();
         state.flights.clear();
         state.watches = Watches::default();
+        state.giving_up = false;
         if !state.closed {
             state.client = client;
         }
+    }
+
+    /// Gives up the connection, to be sought anew under the same session.
+    pub(crate) fn reconnect(&self) {
+        let mut state = self.state();
+        if state.closed {
+            return;
+        }
+        state.machine.reconnect();
+        let pump = self.carry_out(&mut state);
+        drop(state);
+        if pump {
+            self.waker.wake();
+        }
+    }
+
+    pub(crate) fn gives_up(&self) -> bool {
+        self.state().giving_up
+    }
+
+    /// The connection goes, with its watches: of what is under way nobody knows whether it is done.
+    pub(crate) fn let_go(&self, reason: &str) {
+        let mut state = self.state();
+        if state.closed {
+            return;
+        }
+        state.client = None;
+        state.watches = Watches::default();
+        state.giving_up = false;
+        let now = clock::now();
+        for InFlight { id, answer, .. } in mem::take(&mut state.flights) {
+            let result = answer.map_or(Err(ZkError::ConnectionLoss), |(result, _)| result);
+            state.machine.handle(now, Input::Result { call: id, result });
+        }
+        state.machine.handle(now, Input::Disconnected { reason: reason.to_owned() });
+        self.carry_out(&mut state);
+        drop(state);
+        self.tell();
+    }
+
+    /// The same session has another connection.
+    pub(crate) fn resume(&self, client: Arc<zk::Client>) {
+        let mut state = self.state();
+        if !state.closed {
+            state.client = Some(client);
+        }
+        drop(state);
+        self.handle(Input::Reattached);
     }
 
     /// Whether calls go to a session.
@@ -162,8 +214,11 @@ impl Shared {
                 }
                 Output::Event(event) => state.events.push(event),
                 Output::Unwatch { path } => state.watches.forget(&path),
-                // Never asked for: see `reconnect` of the transport.
-                Output::Reconnect => {}
+                // Without one, another is being sought.
+                Output::Reconnect => {
+                    state.giving_up = state.client.is_some();
+                    pump |= state.giving_up;
+                }
             }
         }
         pump | state.machine.next_wake().is_some_and(|at| at < state.armed)

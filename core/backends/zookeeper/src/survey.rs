@@ -1,14 +1,14 @@
-//! What an ensemble is like, for an operator: facts, what they mean for locks, what to do.
+//! What an ensemble is like, for an operator: findings, what they mean for locks, what to do.
 
 use std::time::Duration;
 
-pub use fencelock_engine::fact::{Fact, Severity};
+pub use fencelock_engine::finding::{Finding, Severity};
 use fencelock_engine::{Error, ErrorKind};
 use zookeeper_client::{Acl, Client, Permission};
 
+use crate::connect::connect;
 use crate::fork::check_process;
 use crate::options::Options;
-use crate::survey_facts;
 use crate::survey_server::{self, Bounds};
 
 pub use crate::survey_server::{Server, Word};
@@ -42,23 +42,11 @@ pub struct Survey {
     pub chroot: Option<bool>,
 }
 
-impl Survey {
-    /// Everything, with what it means and what to do.
-    pub fn facts(&self) -> Vec<Fact> {
-        survey_facts::facts(self)
-    }
-
-    /// The worst of the facts.
-    pub fn worst(&self) -> Severity {
-        self.facts().iter().map(|fact| fact.severity).max().unwrap_or(Severity::Good)
-    }
-}
-
 /// Asks each server what it is, and connects as `options` say. It changes nothing.
 ///
 /// # Errors
 /// When none of the servers can be reached at all; an ensemble without a quorum is no error, but a
-/// fact. `Unsupported` in a process that was forked from one that had used ZooKeeper.
+/// finding. `Unsupported` in a process that was forked from one that had used ZooKeeper.
 pub async fn survey(options: Options) -> Result<Survey, Error> {
     options.check()?;
     check_process()?;
@@ -111,7 +99,8 @@ pub async fn survey(options: Options) -> Result<Survey, Error> {
 
 /// What only a session shows.
 async fn look(options: &Options, survey: &mut Survey) -> Result<(), String> {
-    let client = crate::session::connect(options).await.map_err(|error| error.to_string())?;
+    let connection = connect(options, None).await.map_err(|error| error.to_string())?;
+    let client = &connection.client;
     survey.granted = Some(client.session_timeout());
     let told = |error: zookeeper_client::Error| error.to_string();
     (survey.voters, survey.observers) = match client.get_config().await {
@@ -129,7 +118,7 @@ async fn look(options: &Options, survey: &mut Survey) -> Result<(), String> {
             _ => "/",
         };
     }
-    rights(&client, nearest, survey).await
+    rights(client, nearest, survey).await
 }
 
 async fn rights(client: &Client, path: &str, survey: &mut Survey) -> Result<(), String> {

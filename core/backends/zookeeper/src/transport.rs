@@ -70,10 +70,11 @@ impl Transport for ZooKeeperTransport {
         self.shared.flush();
     }
 
-    /// Does nothing. The client crate gives up a connection that is silent, and takes the session
-    /// up by another server; it offers no way to make it do so. A second client of the same session
-    /// would be none: when the first is dropped, it closes the session, and with it every hold.
-    fn reconnect(&self) {}
+    /// Closes the connection and takes the session up by another, to another server where the URL
+    /// names several: holds and places in the queue are the session's, and stay.
+    fn reconnect(&self) {
+        self.shared.reconnect();
+    }
 
     fn close(&self) {
         if !self.shared.close() {

@@ -7,7 +7,19 @@ use fencelock_engine::zookeeper::Recipe;
 
 use crate::options::{Acl, Auth, Login, Options, Tls, invalid};
 
-pub(crate) fn parse(url: &str) -> Result<Options, Error> {
+impl Options {
+    /// Reads `zk://[user:password@]host[:port],…[/chroot][?option=value&…]`; `zks://` for TLS. The
+    /// options are `recipe` (`queue`, `simple`), `acl` (`open`, `creator`), `auth` (`digest`, `sasl`),
+    /// and for TLS `tls_ca`, `tls_cert`, `tls_key`: paths of PEM files.
+    ///
+    /// # Errors
+    /// [`fencelock_engine::ErrorKind::InvalidArgument`] says what cannot be read.
+    pub fn from_url(url: &str) -> Result<Options, Error> {
+        parse(url)
+    }
+}
+
+fn parse(url: &str) -> Result<Options, Error> {
     let (secure, rest) = match (url.strip_prefix("zk://"), url.strip_prefix("zks://")) {
         (Some(rest), _) => (false, rest),
         (None, Some(rest)) => (true, rest),
@@ -44,6 +56,12 @@ pub(crate) fn parse(url: &str) -> Result<Options, Error> {
             ("tls_ca", _) => ca = Some(PathBuf::from(value)),
             ("tls_cert", _) => cert = Some(PathBuf::from(value)),
             ("tls_key", _) => key = Some(PathBuf::from(value)),
+            // A '?' in a password makes an option of what follows it.
+            _ if query.contains('@') => {
+                return Err(invalid(
+                    "the ZooKeeper URL cannot be read: a '?' in a password is written %3F",
+                ));
+            }
             _ => {
                 return Err(invalid(format!(
                     "unknown option {name:?} in the ZooKeeper URL; there are recipe, acl, \

@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{World, granted};
 use fencelock_engine::event::Event;
-use fencelock_engine::reply::{Failure, Released, Standing};
+use fencelock_engine::reply::{Failure, Push, Released, Standing};
 use fencelock_engine::request::{Op, Release};
-use fencelock_engine::transport::Sink;
-use fencelock_testkit::desk::{BOUND, hold, name};
+use fencelock_engine::transport::{Sink, Transport};
+use fencelock_testkit::recorder::{BOUND, hold, name};
 use fencelock_testkit::{Fault, Proxy, eventually, skip_servers};
 
 fn down(client: &common::ZkClient) {
     let down = |event: &Event| matches!(event, Event::Down { .. }).then_some(());
-    client.desk.wait(BOUND, down).expect("the connection goes down");
+    client.recorder.wait(BOUND, down).expect("the connection goes down");
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn a_create_whose_reply_was_lost_is_found_again() {
     let id = ask.hold;
     proxy.set(Fault::SwallowReplies);
     let request = client.send(Op::Acquire(ask.clone()));
-    fencelock_engine::transport::Transport::flush(&*client.transport);
+    client.transport.flush();
     eventually("the node", || (bare.children("/orphan").len() == 1).then_some(()));
     proxy.set(Fault::Pass);
     proxy.cut();
@@ -61,10 +61,18 @@ fn a_release_whose_reply_was_lost_is_repeated() {
     // Lost on the way there, then on the way back.
     for (fault, left) in [(Fault::SwallowRequests, 1), (Fault::SwallowReplies, 0)] {
         proxy.set(fault);
-        let release =
-            Release { lock: lock.clone(), hold: id, used: 0, told: true, lost: false, losses: 0 };
+        let release = Release {
+            lock: lock.clone(),
+            hold: id,
+            used: 0,
+            told: true,
+            lost: false,
+            losses: 0,
+            retention: fencelock_engine::options::RETENTION,
+            alone: false,
+        };
         let request = client.send(Op::Release(release));
-        fencelock_engine::transport::Transport::flush(&*client.transport);
+        client.transport.flush();
         let swallowed = || {
             let counts = proxy.counts();
             let swallowed = match fault {
@@ -112,6 +120,83 @@ fn a_hold_outlives_a_lost_connection_and_a_restart_of_the_server() {
     granted(&client, &lock, waiter);
 }
 
+/// A server by two addresses, of which the session's nodes know only one owner.
+fn owner(world: &World, path: &str) -> i64 {
+    let bare = world.bare();
+    let nodes = bare.children(path);
+    let own = nodes.first().expect("a node");
+    bare.get(&format!("{path}/{own}")).1.ephemeral_owner
+}
+
+#[test]
+fn a_connection_whose_server_answers_nothing_is_given_up_and_the_session_kept() {
+    if skip_servers() {
+        return;
+    }
+    let world = World::new();
+    let proxies = [(); 2].map(|()| Proxy::start(&world.server.address(0)).unwrap());
+    let url = format!("zk://{},{}", proxies[0].address(), proxies[1].address());
+    let (client, other) = (world.client_at(&url), world.client(""));
+    let (held, queued) = (name("mine"), name("theirs"));
+    let (mine, theirs, waiter) = (hold(), hold(), hold());
+    let token = client.take(&held, mine).token;
+    let before = owner(&world, "/mine");
+    other.take(&queued, theirs);
+    assert_eq!(client.queue(&queued, waiter).standing, Standing::Queued);
+    for round in 0..3 {
+        let ask = client.request(&name("unanswered"), hold(), false);
+        let unanswered = ask.hold;
+        for proxy in &proxies {
+            proxy.set(Fault::SwallowReplies);
+        }
+        let request = client.send(Op::Acquire(ask));
+        client.transport.flush();
+        client.transport.reconnect();
+        assert_eq!(client.reply(request), Err(Failure::Unknown), "round {round}");
+        down(&client);
+        for proxy in &proxies {
+            proxy.set(Fault::Pass);
+        }
+        client.up();
+        let state = client.beat(&held, mine);
+        assert_eq!((state.standing, state.token), (Standing::Granted, token));
+        client.release(&name("unanswered"), unanswered);
+    }
+    assert_eq!(owner(&world, "/mine"), before, "the session is the same");
+    // What is waited for is heard of by the new connection: a place in the queue, and a waiter.
+    other.release(&queued, theirs);
+    let turn = |push: &Push| matches!(push, Push::Changed { hold, .. } if *hold == waiter);
+    assert!(client.push(BOUND, turn).is_some(), "the release is heard of");
+    assert_eq!(client.beat(&queued, waiter).standing, Standing::Granted);
+    other.queue(&held, hold());
+    let wanted = |push: &Push| matches!(push, Push::Wanted { hold, .. } if *hold == mine);
+    assert!(client.push(BOUND, wanted).is_some());
+    // And it ends as ever: with all that is in it, and at once.
+    let bare = world.bare();
+    client.transport.close();
+    eventually("the end of the session", || (bare.children("/theirs").is_empty()).then_some(()));
+}
+
+#[test]
+fn a_session_that_ends_while_its_connection_is_given_up_is_replaced() {
+    if skip_servers() {
+        return;
+    }
+    let world = World::new();
+    let proxy = Proxy::start(&world.server.address(0)).unwrap();
+    let (client, bare) = (world.client_at(&format!("zk://{}", proxy.address())), world.bare());
+    let (lock, id) = (name("outlived"), hold());
+    client.take(&lock, id);
+    proxy.set(Fault::Refuse);
+    client.transport.reconnect();
+    down(&client);
+    eventually("the session's end", || bare.children("/outlived").is_empty().then_some(()));
+    proxy.set(Fault::Pass);
+    client.up();
+    assert_eq!(client.beat(&lock, id).standing, Standing::Gone);
+    assert_eq!(client.take(&lock, hold()).standing, Standing::Granted);
+}
+
 #[test]
 fn an_expired_session_is_replaced_and_its_holds_are_gone() {
     if skip_servers() {
@@ -144,12 +229,13 @@ fn no_servers_are_no_error_of_the_opening_and_are_told() {
     }
     let port = fencelock_testkit::free_port().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let desk = std::sync::Arc::new(fencelock_testkit::desk::Desk::default());
+    let recorder = std::sync::Arc::new(fencelock_testkit::recorder::Recorder::default());
     let options =
         fencelock_zookeeper::Options::from_url(&format!("zk://127.0.0.1:{port}")).unwrap();
     let id = fencelock_engine::ClientId::new(1, "").unwrap();
-    let transport = fencelock_zookeeper::open(options, id, desk.clone(), runtime.handle()).unwrap();
-    let why = desk.wait(BOUND, |event| match event {
+    let transport =
+        fencelock_zookeeper::open(options, id, recorder.clone(), runtime.handle()).unwrap();
+    let why = recorder.wait(BOUND, |event| match event {
         Event::Down { reason } => Some(reason.clone()),
         _ => None,
     });
@@ -196,7 +282,7 @@ fn a_panic_of_whoever_is_told_ends_the_session_and_not_the_transport() {
         Event::Down { reason } if reason.contains("startled by") => Some(()),
         _ => None,
     };
-    client.desk.wait(BOUND, why).expect("the panic is told");
+    client.recorder.wait(BOUND, why).expect("the panic is told");
     granted(&other, &lock, waiter);
     client.up();
     assert_eq!(client.beat(&lock, id).standing, Standing::Gone);

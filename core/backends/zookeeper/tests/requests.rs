@@ -5,9 +5,9 @@ mod common;
 use std::time::Duration;
 
 use common::{World, granted};
-use fencelock_engine::reply::{Abandoned, Failure, Push, RefusalKind, Released, Standing};
+use fencelock_engine::reply::{Abandoned, Broken, Failure, Push, RefusalKind, Released, Standing};
 use fencelock_engine::request::{Op, Release};
-use fencelock_testkit::desk::{BOUND, hold, name};
+use fencelock_testkit::recorder::{BOUND, hold, name};
 use fencelock_testkit::{eventually, skip_servers};
 
 #[test]
@@ -205,12 +205,15 @@ fn break_and_list_see_every_participant() {
     assert_eq!(client.list("", 10), ["a/ours", "a/theirs"]);
     assert_eq!(client.list("a/t", 10), ["a/theirs"]);
     assert_eq!(client.list("b", 10), [""; 0]);
-    assert_eq!(client.break_lock(&theirs), 1);
+    let seen = client.inspect(&theirs).unwrap().token;
+    assert_eq!(client.break_lock(&theirs, seen - 1), Broken::ChangedHands(seen));
+    assert_eq!(client.break_lock(&theirs, seen), Broken::Ended(1));
     assert!(!bare.children("/l/a/theirs").iter().any(|name| node.ends_with(name)));
-    assert_eq!(client.break_lock(&theirs), 0);
+    assert_eq!(client.break_lock(&theirs, seen), Broken::NotHeld);
     let next = hold();
     let state = client.take(&theirs, next);
     assert_eq!((state.standing, state.abandoned), (Standing::Granted, Abandoned::Yes));
+    assert_eq!(client.break_lock(&theirs, seen), Broken::ChangedHands(state.token));
 }
 
 #[test]
@@ -232,6 +235,8 @@ fn releasing_and_queueing_again_passes_the_lock_on() {
         told: true,
         lost: false,
         losses: 0,
+        retention: fencelock_engine::options::RETENTION,
+        alone: false,
     });
     assert_eq!(one.acquire(ask).standing, Standing::Queued);
     granted(&two, &lock, second);
@@ -257,8 +262,9 @@ fn the_simple_recipe_keeps_one_node() {
     assert_eq!(one.list("", 10), ["plain/one"]);
     assert_eq!(two.inspect(&lock).unwrap().holds[0].hold, first);
     assert_eq!(one.release(&lock, first), Released::Done);
-    assert!(granted(&two, &lock, second) > state.token);
-    assert_eq!(one.break_lock(&lock), 1);
+    let token = granted(&two, &lock, second);
+    assert_eq!(one.break_lock(&lock, state.token), Broken::ChangedHands(token));
+    assert_eq!(one.break_lock(&lock, token), Broken::Ended(1));
     let broken = |push: &Push| matches!(push, Push::Broken { hold, .. } if *hold == second);
     assert!(
         two.push(Duration::from_secs(5), broken).is_some() || {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use fencelock_engine::ErrorKind;
 use fencelock_engine::event::Event;
 use fencelock_engine::reply::{Released, Standing};
-use fencelock_testkit::desk::{BOUND, Client, Desk, hold, name};
+use fencelock_testkit::recorder::{BOUND, Client, Recorder, hold, name};
 use fencelock_testkit::{ZooKeeper, skip_servers};
 use fencelock_zookeeper::{Options, open};
 
@@ -62,14 +62,14 @@ fn a_lock_is_taken_by_a_login_that_the_servers_know_and_by_no_other() {
     assert!(refused.is_err(), "{refused:?}");
 
     for (login, rest) in [("shop:wrong@", "auth=sasl"), ("shop:sesame@", "auth=digest"), ("", "")] {
-        let desk = Arc::new(Desk::default());
+        let recorder = Arc::new(Recorder::default());
         let id = fencelock_engine::ClientId::new(1, "").unwrap();
-        let none = open(at(login, rest), id, desk.clone(), runtime.handle()).unwrap();
+        let none = open(at(login, rest), id, recorder.clone(), runtime.handle()).unwrap();
         let told = |event: &Event| match event {
             Event::Misconfigured(error) => Some(error.clone()),
             _ => None,
         };
-        let error = desk.wait(BOUND, told).expect("the login is refused");
+        let error = recorder.wait(BOUND, told).expect("the login is refused");
         assert_eq!(error.kind(), ErrorKind::Misconfigured);
         assert!(error.message().contains("refuses the login"), "{error}");
         drop(none);

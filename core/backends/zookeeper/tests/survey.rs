@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fencelock_engine::ErrorKind;
 use fencelock_testkit::{ZooKeeper, eventually, skip_servers};
-use fencelock_zookeeper::{Fact, Options, Severity, Survey, Word, survey};
+use fencelock_zookeeper::{Finding, Options, Severity, Survey, Word, survey};
 
 fn ask(url: &str) -> Result<Survey, fencelock_engine::Error> {
     ask_for(url, Duration::from_secs(30))
@@ -17,17 +17,17 @@ fn ask_for(url: &str, lease: Duration) -> Result<Survey, fencelock_engine::Error
     runtime.block_on(survey(options))
 }
 
-fn fact(survey: &Survey, name: &str) -> Fact {
-    let facts = survey.facts();
-    let fact = facts.iter().find(|fact| fact.name == name);
-    let fact = fact.unwrap_or_else(|| panic!("no {name} in {facts:?}")).clone();
-    assert!(!fact.meaning.is_empty() && !fact.value.is_empty());
-    assert!(fact.advice.is_some() || fact.severity <= Severity::Note, "{fact:?}");
-    fact
+fn finding(survey: &Survey, name: &str) -> Finding {
+    let findings = survey.findings();
+    let finding = findings.iter().find(|finding| finding.name == name);
+    let finding = finding.unwrap_or_else(|| panic!("no {name} in {findings:?}")).clone();
+    assert!(!finding.meaning.is_empty() && !finding.value.is_empty());
+    assert!(finding.advice.is_some() || finding.severity <= Severity::Note, "{finding:?}");
+    finding
 }
 
 fn severity(survey: &Survey, name: &str) -> Severity {
-    fact(survey, name).severity
+    finding(survey, name).severity
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn an_ensemble_of_three_and_what_is_left_of_it() {
     let last = (0..3).find(|at| servers.is_running(*at)).unwrap();
     let seen = ask(&url).unwrap();
     assert_eq!(seen.servers[last].word, Word::Idle);
-    assert!(fact(&seen, "quorum").meaning.contains("no quorum"));
+    assert!(finding(&seen, "quorum").meaning.contains("no quorum"));
     servers.kill(last).unwrap();
     let error = ask(&url).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
@@ -83,9 +83,12 @@ fn an_even_ensemble_tells_what_it_costs() {
     }
     let servers = ZooKeeper::ensemble(4).unwrap();
     let seen = ask(&servers.url()).unwrap();
-    let fact = fact(&seen, "ensemble");
-    assert_eq!(fact.severity, Severity::Warning);
-    assert!(fact.meaning.contains("3 of 4") && fact.meaning.contains("1 may fail"), "{fact:?}");
+    let finding = finding(&seen, "ensemble");
+    assert_eq!(finding.severity, Severity::Warning);
+    assert!(
+        finding.meaning.contains("3 of 4") && finding.meaning.contains("1 may fail"),
+        "{finding:?}"
+    );
 }
 
 #[test]

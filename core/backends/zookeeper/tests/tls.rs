@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fencelock_engine::event::Event;
 use fencelock_engine::reply::{Released, Standing};
-use fencelock_testkit::desk::{BOUND, Client, Desk, hold, name};
+use fencelock_testkit::recorder::{BOUND, Client, Recorder, hold, name};
 use fencelock_testkit::{ZooKeeper, skip_servers};
 use fencelock_zookeeper::{Options, open};
 
@@ -35,10 +35,10 @@ fn a_lock_is_taken_over_tls_with_a_clients_certificate_and_not_without() {
     assert_eq!(client.take(&lock, id).standing, Standing::Granted);
     assert_eq!(client.release(&lock, id), Released::Done);
 
-    let desk = Arc::new(Desk::default());
+    let recorder = Arc::new(Recorder::default());
     let id = fencelock_engine::ClientId::new(1, "").unwrap();
-    let none = open(options(&at), id, desk.clone(), runtime.handle()).unwrap();
+    let none = open(options(&at), id, recorder.clone(), runtime.handle()).unwrap();
     let down = |event: &Event| matches!(event, Event::Down { .. }).then_some(());
-    desk.wait(BOUND, down).expect("a client without a certificate is turned away");
+    recorder.wait(BOUND, down).expect("a client without a certificate is turned away");
     drop(none);
 }

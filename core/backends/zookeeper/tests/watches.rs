@@ -4,7 +4,7 @@ mod common;
 
 use common::World;
 use fencelock_engine::reply::{Released, Standing};
-use fencelock_testkit::desk::{hold, name};
+use fencelock_testkit::recorder::{hold, name};
 use fencelock_testkit::{Proxy, eventually, skip_servers};
 
 /// How many sessions watch a node.

@@ -1,4 +1,4 @@
-//! Calls that have begun: for hosts that must give something up before they block, such as an
+//! An acquire that has begun: for hosts that must give something up before they block, such as an
 //! interpreter's lock, and would rather not when nothing blocks.
 
 use std::sync::Arc;
@@ -7,9 +7,6 @@ use std::time::Duration;
 use crate::Result;
 use crate::begun::Started;
 use crate::blocking::{Driver, Guard, Interrupt};
-use crate::cancel::cancelled;
-use crate::guard::released;
-use crate::wait::Wait;
 
 /// An acquire that has begun; from [`Lock::begin`](crate::blocking::Lock::begin).
 #[must_use = "dropping it gives up the lock, or the place in the queue"]
@@ -55,50 +52,40 @@ impl Acquiring {
         let interrupt = Interrupt { every, stop: &mut stop };
         Guard::wait_unless(self.started, &self.driver, Some(interrupt))
     }
+
+    /// As [`Acquiring::wait`], for at most `limit`: gives itself back, with its place in the queue,
+    /// when that was too short. For hosts whose threads should rest in a place of their own.
+    ///
+    /// # Errors
+    /// As [`Acquiring::wait`].
+    pub fn wait_for(self, limit: Duration) -> Result<Begun> {
+        let Acquiring { started, driver } = self;
+        let Started::Pending { mut wait, lock, by } = started else {
+            return Ok(Begun::new(started, &driver));
+        };
+        let interrupt = Interrupt { every: limit, stop: &mut || true };
+        let started = match driver.wait_unless(&mut wait, Some(interrupt)) {
+            Some((outcome, now)) => {
+                Started::Granted(Started::finish(wait, lock, by, outcome, now)?)
+            }
+            None => Started::Pending { wait, lock, by },
+        };
+        Ok(Begun::new(started, &driver))
+    }
+
+    /// The same wait as a future, which any executor may poll; a background thread drives the
+    /// connection while no blocking caller does.
+    ///
+    /// # Errors
+    /// As [`Acquiring::wait`].
+    pub async fn asynchronous(self) -> Result<Guard> {
+        let Acquiring { started, driver } = self;
+        started.guard().await.map(|guard| Guard::new(guard, driver))
+    }
 }
 
 impl std::fmt::Debug for Acquiring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Acquiring")
-    }
-}
-
-/// A release that has begun and goes on in the background if it is dropped; from
-/// [`Guard::begin_release`].
-#[must_use = "dropping it does not wait for the release"]
-pub struct Releasing {
-    wait: Wait,
-    driver: Arc<Driver>,
-}
-
-impl Releasing {
-    pub(crate) fn new(wait: Wait, driver: Arc<Driver>) -> Releasing {
-        Releasing { wait, driver }
-    }
-
-    /// Waits until the store has it.
-    ///
-    /// # Errors
-    /// As [`Guard::release`].
-    pub fn wait(self) -> Result<()> {
-        released(self.driver.wait(self.wait).0)
-    }
-
-    /// As [`Releasing::wait`], asking `stop` on this thread each `every` whether to wait no longer.
-    ///
-    /// # Errors
-    /// `Cancelled` when `stop` said so: the release goes on; and those of [`Releasing::wait`].
-    pub fn wait_unless(mut self, every: Duration, mut stop: impl FnMut() -> bool) -> Result<()> {
-        let interrupt = Interrupt { every, stop: &mut stop };
-        match self.driver.wait_unless(&mut self.wait, Some(interrupt)) {
-            Some((outcome, _)) => released(outcome),
-            None => Err(cancelled()),
-        }
-    }
-}
-
-impl std::fmt::Debug for Releasing {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Releasing")
     }
 }

@@ -4,11 +4,15 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fencelock_engine::request::Break;
+
 use crate::blocking::{Driver, Guard, Lock};
 use crate::builder::Builder;
-use crate::client::{DRAIN_LOOK, broken, inspected, listed, pinged, revoked};
+use crate::client::DRAIN_LOOK;
+use crate::handle;
+use crate::outcome::{broken, inspected, listed, pinged, revoked};
 use crate::ticket::Ticket;
-use crate::{Capabilities, LockInfo, Metrics, Name, Result, cork};
+use crate::{Broken, Capabilities, LockInfo, Metrics, Name, Result, cork};
 
 /// A connection to a store, for threads. Cheap to clone; all clones are the same client.
 ///
@@ -42,11 +46,6 @@ impl Client {
         crate::Client::builder(url)
     }
 
-    pub(crate) fn from_builder(builder: Builder) -> Result<Client> {
-        let (inner, driver) = Driver::connect(builder.resolve()?)?;
-        Ok(Client { inner, driver })
-    }
-
     /// The lock `name`; see [`crate::Client::lock`].
     ///
     /// # Errors
@@ -71,7 +70,8 @@ impl Client {
     /// As there.
     pub fn inspect(&self, name: impl AsRef<str>) -> Result<Option<LockInfo>> {
         let name = self.inner.name(name)?;
-        let wait = self.inner.start(|core, now, cell| core.engine.inspect(now, &name, cell))?;
+        let wait =
+            self.inner.start(|core, now, listener| core.engine.inspect(now, &name, listener))?;
         inspected(self.driver.wait(wait).0)
     }
 
@@ -80,18 +80,21 @@ impl Client {
     /// # Errors
     /// As there.
     pub fn list(&self, prefix: &str, limit: usize) -> Result<Vec<Name>> {
-        let call =
-            self.inner.start(|core, now, cell| core.engine.list(now, prefix, limit, cell))?;
+        let call = self
+            .inner
+            .start(|core, now, listener| core.engine.list(now, prefix, limit, listener))?;
         listed(self.driver.wait(call).0)
     }
 
-    /// Ends every hold on a lock; see [`crate::Client::break_lock`] for its danger.
+    /// Ends the holds on a lock that were seen under `token`; see [`crate::Client::break_lock`] for
+    /// its danger.
     ///
     /// # Errors
     /// As there.
-    pub fn break_lock(&self, name: impl AsRef<str>) -> Result<usize> {
-        let name = self.inner.name(name)?;
-        let wait = self.inner.start(|core, now, cell| core.engine.break_lock(now, &name, cell))?;
+    pub fn break_lock(&self, name: impl AsRef<str>, token: u64) -> Result<Broken> {
+        let what = Break { lock: self.inner.name(name)?, token, hold: None };
+        let wait =
+            self.inner.start(|core, now, listener| core.engine.break_lock(now, what, listener))?;
         broken(self.driver.wait(wait).0)
     }
 
@@ -102,7 +105,8 @@ impl Client {
     /// As there.
     pub fn request_revoke(&self, name: impl AsRef<str>) -> Result<bool> {
         let name = self.inner.name(name)?;
-        let wait = self.inner.start(|core, now, cell| core.engine.revoke(now, &name, cell))?;
+        let wait =
+            self.inner.start(|core, now, listener| core.engine.revoke(now, &name, listener))?;
         revoked(self.driver.wait(wait).0)
     }
 
@@ -111,14 +115,14 @@ impl Client {
     /// # Errors
     /// `Unavailable`, `Misconfigured`, `Closed`.
     pub fn ping(&self) -> Result<Duration> {
-        let wait = self.inner.start(|core, now, cell| core.engine.ping(now, cell))?;
+        let wait = self.inner.start(|core, now, listener| core.engine.ping(now, listener))?;
         pinged(self.driver.wait(wait).0)
     }
 
     /// Closes the client: cancels what waits, tells every hold that it is lost and releases it at
     /// the store. Returns when the store has confirmed that, or after the request timeout.
     pub fn close(&self) {
-        if let Some(wait) = self.inner.shared().start_close() {
+        if let Some(wait) = handle::start_close(self.inner.shared()) {
             self.driver.wait(wait);
         }
         self.driver.part();
@@ -130,7 +134,7 @@ impl Client {
         cork::end();
         let began = Instant::now();
         let mut drained = self.inner.shared().drain_more();
-        while !drained && began.elapsed() < limit {
+        while !drained && !self.is_closed() && began.elapsed() < limit {
             thread::sleep(DRAIN_LOOK);
             drained = self.inner.shared().drain_more();
         }
@@ -141,6 +145,11 @@ impl Client {
     /// Whether the client is closed.
     pub fn is_closed(&self) -> bool {
         self.inner.is_closed()
+    }
+
+    /// Whether nothing is held, waited for or being released; see [`crate::Client::is_idle`].
+    pub fn is_idle(&self) -> bool {
+        self.inner.is_idle()
     }
 
     #[cfg(unix)]
@@ -189,5 +198,22 @@ impl Client {
     /// The 16 hexadecimal digits under which the store knows this client.
     pub fn id(&self) -> &str {
         self.inner.id()
+    }
+}
+
+impl Builder {
+    /// Connects a [`blocking::Client`](Client).
+    ///
+    /// # Errors
+    /// As [`Client::connect`](crate::Client::connect).
+    ///
+    /// ```
+    /// let client = fencelock::Client::builder("memory:").connect_blocking()?;
+    /// client.lock("x")?.acquire()?.release()?;
+    /// # Ok::<(), fencelock::Error>(())
+    /// ```
+    pub fn connect_blocking(self) -> Result<Client> {
+        let (inner, driver) = Driver::connect(self.resolve()?)?;
+        Ok(Client { inner, driver })
     }
 }

@@ -10,9 +10,9 @@ use fencelock_engine::{Outcome, Time};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::Notify;
 
-use crate::alarm::Alarm;
-use crate::blocking::desk::{Desk, Sat, Seat, Seen, Watch};
+use crate::alarm;
 use crate::blocking::park::{self, Interrupt};
+use crate::blocking::role::{Parked, Role, Seen, Then, Watch};
 use crate::blocking::sigpipe;
 use crate::builder::Resolved;
 use crate::client::Client;
@@ -34,15 +34,15 @@ const TURN: u32 = 2;
 /// What blocking callers wait on.
 pub(crate) struct Driver {
     /// For a store whose connection wants driving.
-    room: Option<Room>,
+    driven: Option<Driven>,
 }
 
-struct Room {
+struct Driven {
     /// Taken out by the drop alone.
     runtime: Option<Runtime>,
     /// Whether a broken connection raises SIGPIPE unless that is held back.
     raises_sigpipe: bool,
-    desk: Desk,
+    role: Role,
     /// Asks the standby thread to give up the role.
     yielding: Notify,
     /// Tells the host loop, if there is one, that the role is free.
@@ -62,37 +62,37 @@ impl Driver {
         let shared = client.shared();
         if !store.needs_runtime() {
             store.open(shared, None)?;
-            Alarm::spawn_thread(shared).map_err(no_resource)?;
+            alarm::spawn_thread(shared).map_err(no_resource)?;
             if !matches!(*shared.link().borrow(), Link::Up) {
-                settle(None, &client, limit, &url)?;
+                until_answered(None, &client, limit, &url)?;
             }
-            return Ok((client, Arc::new(Driver { room: None })));
+            return Ok((client, Arc::new(Driver { driven: None })));
         }
         let runtime = runtime()?;
         let handle = runtime.handle().clone();
-        // From here on the runtime is dropped as the room wants it, whatever fails.
+        // From here on the runtime is dropped as `Driven` wants it, whatever fails.
         let driver = Arc::new(Driver {
-            room: Some(Room {
+            driven: Some(Driven {
                 runtime: Some(runtime),
                 raises_sigpipe,
-                desk: Desk::new(),
+                role: Role::new(),
                 yielding: Notify::new(),
                 bell: OnceLock::new(),
                 shared: shared.clone(),
             }),
         });
         store.open(shared, Some(&handle))?;
-        Alarm::spawn_task(shared, &handle);
-        if let Some(room) = &driver.room {
-            settle(Some(room), &client, limit, &url)?;
+        alarm::spawn_task(shared, &handle);
+        if let Some(driven) = &driver.driven {
+            until_answered(Some(driven), &client, limit, &url)?;
         }
         let mine = driver.clone();
         let standby = thread::Builder::new()
             .name("fencelock-standby".to_owned())
             .spawn(move || mine.stand_by())
             .map_err(no_resource)?;
-        if let Some(room) = &driver.room {
-            room.desk.set_standby(standby.thread().clone());
+        if let Some(driven) = &driver.driven {
+            driven.role.set_standby(standby.thread().clone());
         }
         Ok((client, driver))
     }
@@ -113,19 +113,19 @@ impl Driver {
     ) -> Option<(Outcome, Time)> {
         // This thread may wait for what it holds back.
         cork::end();
-        match &self.room {
+        match &self.driven {
             // A runtime's thread may not run another runtime; the standby thread serves it.
-            Some(room) if Handle::try_current().is_err() => room.wait(wait, &mut interrupt),
+            Some(driven) if Handle::try_current().is_err() => driven.wait(wait, &mut interrupt),
             _ => park::park(wait, &mut interrupt),
         }
     }
 
     /// Sends what a dropped guard enqueued, without waiting for the answer.
     pub(crate) fn send(&self, shared: &Shared) {
-        match &self.room {
-            Some(room) if Handle::try_current().is_err() && room.desk.take() => {
-                let _leave = Leave(room);
-                room.block_on(async {
+        match &self.driven {
+            Some(driven) if Handle::try_current().is_err() && driven.role.take() => {
+                let _leave = Leave(driven);
+                driven.block_on(async {
                     shared.flush();
                     turns(TURNS).await;
                 });
@@ -137,64 +137,64 @@ impl Driver {
     /// Lets a host loop drive the connection by turns: `watcher` is shown its sockets, and `bell`
     /// tells the loop to take a turn all the same. False when it cannot be; once for each client.
     pub(crate) fn host(&self, watcher: Arc<dyn Watcher>, bell: Bell) -> bool {
-        match &self.room {
+        match &self.driven {
             // The bell is in its place before the first turn can be missed.
-            Some(room) => room.bell.set(bell).is_ok() && room.shared.watch(watcher),
+            Some(driven) => driven.bell.set(bell).is_ok() && driven.shared.watch(watcher),
             None => false,
         }
     }
 
     /// From now on the host loop is expected to take turns.
     pub(crate) fn expect_host(&self) {
-        if let Some(room) = &self.room
-            && room.desk.expect_host()
+        if let Some(driven) = &self.driven
+            && driven.role.expect_host()
         {
-            room.yielding.notify_one();
+            driven.yielding.notify_one();
         }
     }
 
     /// The host loop takes no more turns.
     pub(crate) fn forget_host(&self) {
-        if let Some(room) = &self.room {
-            room.desk.forget_host();
+        if let Some(driven) = &self.driven {
+            driven.role.forget_host();
         }
     }
 
     /// A host loop's turn: does what has become due, and waits for nothing. When somebody else
     /// drives, the bell rings as soon as the role is free.
     pub(crate) fn turn(&self) {
-        if let Some(room) = &self.room
+        if let Some(driven) = &self.driven
             && Handle::try_current().is_err()
-            && room.desk.take_turn()
+            && driven.role.take_turn()
         {
-            room.turn();
+            driven.turn();
         }
     }
 
     /// Lets a closed client's connection end as it should.
     pub(crate) fn part(&self) {
-        if let Some(room) = &self.room
+        if let Some(driven) = &self.driven
             && Handle::try_current().is_err()
-            && let Some(farewell) = room.shared.farewell()
+            && let Some(farewell) = driven.shared.farewell()
         {
-            room.block_on(farewell);
+            driven.block_on(farewell);
         }
     }
 
     /// The standby thread's work, until the client is closed.
     fn stand_by(&self) {
-        let Some(room) = &self.room else { return };
+        let Some(driven) = &self.driven else { return };
         let mut seen = Seen::default();
-        while !room.shared.is_closed() {
-            match room.desk.watch(&mut seen) {
+        while !driven.shared.is_closed() {
+            match driven.role.watch(&mut seen) {
                 Watch::Drive => {
-                    let _leave = Leave(room);
-                    room.block_on(async {
+                    let _leave = Leave(driven);
+                    driven.block_on(async {
                         // First, so that one who asks for the role all the time holds nothing up.
                         turns(TURN).await;
                         // The client may be closed by a call that nobody waits for.
-                        while !room.shared.is_closed() {
-                            let yielded = room.yielding.notified();
+                        while !driven.shared.is_closed() {
+                            let yielded = driven.yielding.notified();
                             if tokio::time::timeout(Duration::from_secs(1), yielded).await.is_ok() {
                                 return;
                             }
@@ -202,7 +202,7 @@ impl Driver {
                     });
                 }
                 Watch::Turn => {
-                    room.turn();
+                    driven.turn();
                     thread::park_timeout(LOOK);
                 }
                 Watch::Look => thread::park_timeout(LOOK),
@@ -214,7 +214,7 @@ impl Driver {
     }
 }
 
-/// How a seated caller's rest ended.
+/// How a parked caller's rest ended.
 enum Rested {
     /// The call has ended.
     Ended((Outcome, Time)),
@@ -224,7 +224,7 @@ enum Rested {
     Paused,
 }
 
-impl Room {
+impl Driven {
     /// `None` when it was interrupted.
     fn wait(
         &self,
@@ -232,7 +232,7 @@ impl Room {
         interrupt: &mut Option<Interrupt<'_>>,
     ) -> Option<(Outcome, Time)> {
         let every = interrupt.as_ref().map(|interrupt| interrupt.every);
-        let mut driving = self.desk.take();
+        let mut driving = self.role.take();
         if !driving {
             wait.send();
             park::spin(wait);
@@ -253,34 +253,34 @@ impl Room {
             if driving && let Some(ended) = self.drive(wait, every) {
                 return Some(ended);
             }
-            // Neither driving nor seated: this may take long, and may call the client itself.
+            // Neither driving nor parked: this may take long, and may call the client itself.
             if let Some(interrupt) = interrupt
                 && (interrupt.stop)()
             {
                 return None;
             }
-            driving = self.desk.take();
+            driving = self.role.take();
         }
     }
 
-    /// Takes a seat, for `every` at the most.
+    /// Parks, for `every` at the most.
     fn rest(&self, wait: &mut Wait, every: Option<Duration>) -> Rested {
-        let seat = Seat::new(thread::current());
-        match self.desk.sit(&seat) {
-            Sat::Drive => return Rested::Driving,
-            Sat::Ask => self.yielding.notify_one(),
-            Sat::Park => {}
+        let parked = Parked::new(thread::current());
+        match self.role.request(&parked) {
+            Then::Drive => return Rested::Driving,
+            Then::Ask => self.yielding.notify_one(),
+            Then::Park => {}
         }
         loop {
             if let Poll::Ready(ended) = park::poll(wait) {
-                self.rise(&seat);
+                self.withdraw(&parked);
                 return Rested::Ended(ended);
             }
-            if seat.is_offered() {
+            if parked.is_offered() {
                 return Rested::Driving;
             }
             if park::rest(every) {
-                self.rise(&seat);
+                self.withdraw(&parked);
                 return Rested::Paused;
             }
         }
@@ -302,8 +302,8 @@ impl Room {
         self.block_on(turns(TURN));
     }
 
-    fn rise(&self, seat: &Arc<Seat>) {
-        if self.desk.rise(seat) {
+    fn withdraw(&self, parked: &Arc<Parked>) {
+        if self.role.withdraw(parked) {
             self.ring();
         }
     }
@@ -323,7 +323,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for Driven {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             if self.shared.is_forked() {
@@ -339,7 +339,7 @@ impl Drop for Room {
 
 impl std::fmt::Debug for Driver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Driver").field("drives", &self.room.is_some()).finish_non_exhaustive()
+        f.debug_struct("Driver").field("drives", &self.driven.is_some()).finish_non_exhaustive()
     }
 }
 
@@ -349,7 +349,12 @@ fn runtime() -> Result<Runtime> {
 
 /// Waits until the store has answered. On a thread of its own if the caller's belongs to a
 /// runtime, where another must neither run nor be dropped.
-fn settle(driven: Option<&Room>, client: &Client, limit: Duration, url: &str) -> Result<()> {
+fn until_answered(
+    driven: Option<&Driven>,
+    client: &Client,
+    limit: Duration,
+    url: &str,
+) -> Result<()> {
     let wait = || {
         let answered = answered(client, limit, url);
         match driven {
@@ -382,11 +387,11 @@ async fn turns(count: u32) {
 }
 
 /// Gives the role up, also when a panic unwinds.
-struct Leave<'a>(&'a Room);
+struct Leave<'a>(&'a Driven);
 
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
-        if self.0.desk.leave() {
+        if self.0.role.leave() {
             self.0.ring();
         }
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::begun::Started;
 use crate::blocking::{Driver, Interrupt, Releasing};
-use crate::cancel::cancelled;
-use crate::guard::{extended, released};
+use crate::errors::cancelled;
+use crate::outcome::{extended, released};
 use crate::ticket::Ticket;
 use crate::{Abandoned, LossReason, Lost, Result, Token, Wanted};
 

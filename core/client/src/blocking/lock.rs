@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::blocking::{Begun, Driver, Guard, Interrupt};
 use crate::cancel::CancelToken;
-use crate::client::inspected;
 use crate::lock::Limit;
+use crate::outcome::inspected;
 use crate::{OwnerId, Result};
 
 /// A lock on a store, for threads; see [`crate::Lock`].
@@ -217,5 +217,10 @@ impl Lock {
     /// How many holds this thread (or the explicit owner) has on the lock in this client.
     pub fn hold_count(&self) -> usize {
         self.inner.hold_count()
+    }
+
+    /// Whether anybody holds the lock through this client; see [`crate::Lock::is_held`].
+    pub fn is_held(&self) -> bool {
+        self.inner.is_held()
     }
 }

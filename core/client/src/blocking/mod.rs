@@ -22,25 +22,27 @@
 
 mod begun;
 mod client;
-mod desk;
-// Declared here, since the desk's own source is compiled elsewhere as well.
-#[cfg(test)]
-#[path = "desk/tests.rs"]
-mod desk_tests;
+mod role;
+// Declared here, since the role's own source is compiled elsewhere as well.
 mod driver;
 mod guard;
 #[cfg(unix)]
 mod host_loop;
 mod lock;
 mod park;
+mod releasing;
+#[cfg(test)]
+#[path = "role/tests.rs"]
+mod role_tests;
 mod sigpipe;
 
-pub use begun::{Acquiring, Begun, Releasing};
+pub use begun::{Acquiring, Begun};
 pub use client::Client;
 pub use guard::Guard;
 #[cfg(unix)]
 pub use host_loop::{HostLoop, Hosted};
 pub use lock::Lock;
+pub use releasing::Releasing;
 
 pub use crate::owner::thread_number;
 

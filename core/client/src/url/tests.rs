@@ -1,15 +1,18 @@
 use super::*;
+use crate::open::{Store, StoreOptions};
 
 #[test]
 fn client_options_are_taken_out_and_the_stores_own_are_left() {
     let (url, options) = StoreUrl::split(
-        "redis://h:1/2?prefix=x:&lease=10s&claim=1500ms&label=caf%C3%A9%201&request_timeout=1m",
+        "redis://h:1/2?prefix=x:&lease=10s&claim=1500ms&label=caf%C3%A9%201&request_timeout=1m\
+         &retention=5m",
     )
     .unwrap();
     assert_eq!(url.text, "redis://h:1/2?prefix=x:");
     assert_eq!(options.lease, Some(Duration::from_secs(10)));
     assert_eq!(options.claim, Some(Duration::from_millis(1500)));
     assert_eq!(options.request_timeout, Some(Duration::from_secs(60)));
+    assert_eq!(options.retention, Some(Duration::from_secs(300)));
     assert_eq!(options.connect_timeout, None);
     assert_eq!(options.label.as_deref(), Some("café 1"));
 }
@@ -78,5 +81,44 @@ fn secrets_are_never_shown() {
         let scheme_only = text.starts_with("sesame");
         assert!(scheme_only || !shown.contains("=sesame"), "{shown}");
         assert!(!shown.contains(":sesame@") && !shown.contains("ses@"), "{shown}");
+    }
+}
+
+/// Whatever stands where a password could be: a '?', '#', '/' or '@' in it, or no scheme at all.
+#[test]
+fn no_text_about_a_url_shows_a_password() {
+    for url in [
+        "redis://app:hunter2@cache:6379",
+        "redis://app:1234?hunter2@cache:6379",
+        "redis://app:1234#hunter2@cache:6379",
+        "redis://app:1234/hunter2@cache:6379",
+        "redis://app:1234?a=b&hunter2@cache",
+        "redis://app:hunter2@x@cache",
+        "redis://:hunter2@cache",
+        "redis:app:hunter2@cache",
+        "rediss:app:hunter2",
+        "valkey://app:12?hunter2=1@cache",
+        "redis+unix:///run/r.sock?user=app&pass=hunter2",
+        "redis+unix:///run/r.sock?user=app&password=hunter2",
+        "zk://app:hunter2@zk1,zk2/locks",
+        "zk://app:12?hunter2@zk1,zk2/locks",
+        "zk://app:12?recipe=hunter2@zk1",
+        "zk://app:12?hunter2=x@zk1",
+        "zk:app:hunter2@zk1",
+        "hunter2@cache:6379",
+        "hunter2:6379",
+        "app:hunter2@cache:6379",
+        "etcd://app:hunter2@cache",
+        "mysql://app:hunter2@cache",
+    ] {
+        let shown = match StoreUrl::parse(url) {
+            Ok(parsed) => {
+                let lease = Duration::from_secs(30);
+                let refused = Store::new(&parsed, StoreOptions::default(), None, lease).err();
+                format!("{parsed} {parsed:?} {refused:?} {:?}", crate::Client::builder(url))
+            }
+            Err(error) => format!("{error} {error:?}"),
+        };
+        assert!(!shown.contains("hunter"), "{url}: {shown}");
     }
 }

@@ -116,6 +116,21 @@ pub async fn list_finds_by_prefix(world: &World) {
     assert_eq!(names("", 2).await.len(), 2);
 }
 
+pub async fn list_keeps_its_limit_among_many_names(world: &World) {
+    let client = world.client().await;
+    let name = |at: usize| format!("many/{:04}", (at * 7) % 500);
+    for at in 0..500 {
+        // Held, so that every store lists them for certain.
+        std::mem::forget(client.lock(name(at)).unwrap().acquire().await.unwrap());
+    }
+    let listed: Vec<String> =
+        client.list("many/", 9).await.unwrap().iter().map(|n| n.as_str().to_owned()).collect();
+    let first: Vec<String> = (0..9).map(|at| format!("many/{at:04}")).collect();
+    assert_eq!(listed, first, "the first by their bytes");
+    assert_eq!(client.list("many/", 0).await.unwrap().len(), 0);
+    assert_eq!(client.list("many/", usize::MAX).await.unwrap().len(), 500);
+}
+
 pub async fn is_locked_follows_the_holder(world: &World) {
     let (client, other) = (world.client().await, world.client().await);
     let lock = client.lock("followed").unwrap();

@@ -1,10 +1,11 @@
 //! The blocking API.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use fencelock::blocking::{Begun, Lock};
 use fencelock::{Abandoned, CancelToken, ErrorKind, LossReason, OwnerId};
 use fencelock_testkit::eventually;
 
@@ -99,6 +100,27 @@ pub fn p06_a_guard_may_be_released_by_another_thread(world: &World) {
     thread::spawn(move || other.try_acquire().unwrap().release().unwrap()).join().unwrap();
 }
 
+/// Neither of the two lets go before both have the lock.
+pub fn p05_threads_of_one_owner_get_the_lock_together(world: &World) {
+    let client = world.blocking();
+    let stranger = client.lock("owner of both").unwrap();
+    let lock = stranger.clone().local_owner(7);
+    let held = stranger.acquire().unwrap();
+    let both = Barrier::new(2);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let guard = lock.acquire_timeout(LIMIT).unwrap();
+                both.wait();
+                guard.release().unwrap();
+            });
+        }
+        thread::yield_now();
+        held.release().unwrap();
+    });
+    assert_eq!(lock.hold_count(), 0);
+}
+
 pub fn p06_blocking_and_async_share_an_explicit_owner(world: &World) {
     let client = world.blocking();
     if !client.capabilities().owners {
@@ -139,6 +161,22 @@ pub fn p08_lost_is_told_to_a_callback(world: &World) {
     assert_eq!(guard.release().unwrap_err().kind(), ErrorKind::Lost);
 }
 
+pub fn p14_a_drain_ends_when_another_thread_closes(world: &World) {
+    let client = world.blocking();
+    let guard = client.lock("draining").unwrap().acquire().unwrap();
+    let draining = client.clone();
+    let drain = thread::spawn(move || draining.drain(Duration::MAX));
+    let other = client.lock("other").unwrap();
+    eventually("nobody new is served", || {
+        other.try_acquire().is_err_and(|error| error.kind() == ErrorKind::Closed).then_some(())
+    });
+    assert!(!client.is_idle());
+    client.close();
+    assert!(!drain.join().unwrap(), "a hold was lost, not released");
+    assert!(client.is_idle(), "what was lost is nobody's concern any more");
+    assert_eq!(guard.release().unwrap_err().kind(), ErrorKind::Lost);
+}
+
 pub fn p09_try_and_bounded_waits(world: &World) {
     let (holder, client) = (world.blocking(), world.blocking());
     let guard = holder.lock("bounded").unwrap().acquire().unwrap();
@@ -149,6 +187,41 @@ pub fn p09_try_and_bounded_waits(world: &World) {
     guard.release().unwrap();
     lock.try_acquire().unwrap().release().unwrap();
     assert!(!lock.is_locked().unwrap());
+}
+
+pub fn p09_a_wait_that_gives_itself_back_keeps_its_place(world: &World) {
+    let short = Duration::from_millis(20);
+    let (holder, client) = (world.blocking(), world.blocking());
+    let wait = |lock: &Lock| match lock.begin(None).unwrap() {
+        Begun::Waiting(waiting) => waiting.wait_for(short).unwrap(),
+        granted => granted,
+    };
+    let guard = holder.lock("patient").unwrap().acquire().unwrap();
+    let token = guard.token();
+    let lock = client.lock("patient").unwrap().non_reentrant();
+    let Begun::Waiting(waiting) = wait(&lock) else { panic!("two holders") };
+    // It stands in the queue, before whoever comes now.
+    assert_eq!(client.metrics().waiting, 1);
+    assert_eq!(lock.try_acquire().unwrap_err().kind(), ErrorKind::Contended);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| runtime.block_on(waiting.asynchronous()).unwrap());
+        guard.release().unwrap();
+        let next = waiter.join().unwrap();
+        assert!(next.token() > token);
+        // Given up while it waits as a future: nothing is left behind.
+        let Begun::Waiting(waiting) = wait(&lock) else { panic!("two holders") };
+        drop(waiting.asynchronous());
+        assert_eq!(client.metrics().waiting, 0);
+        next.release().unwrap();
+    });
+    let limit = Some(LIMIT);
+    let last = match lock.begin(limit).unwrap() {
+        Begun::Waiting(waiting) => waiting.wait_for(LIMIT).unwrap(),
+        granted => granted,
+    };
+    let Begun::Granted(last) = last else { panic!("the lock is free") };
+    last.release().unwrap();
 }
 
 pub fn p09_a_parked_waiter_is_served_by_another_client(world: &World) {

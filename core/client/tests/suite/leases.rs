@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use fencelock::{ErrorKind, LossReason};
+use fencelock::{Broken, ErrorKind, LossReason};
 
 use super::{LIMIT, Need, World, eventually, soon};
 
@@ -104,11 +104,18 @@ pub async fn p08_a_lost_hold_says_so_everywhere(world: &World) {
 pub async fn p08_broken_holds_are_told(world: &World) {
     let (client, operator) = (world.quick_client().await, world.client().await);
     let guard = client.lock("broken").unwrap().acquire().await.unwrap();
-    assert_eq!(operator.break_lock("broken").await.unwrap(), 1);
+    let seen = operator.inspect("broken").await.unwrap().unwrap().token;
+    let broken = |token| operator.break_lock("broken", token);
+    assert_eq!(broken(seen - 1).await.unwrap(), Broken::ChangedHands(seen));
+    assert_eq!(broken(seen).await.unwrap(), Broken::Ended(1));
     let reason = soon("the loss", guard.lost()).await;
     assert!(matches!(reason, LossReason::Broken | LossReason::Gone), "{reason:?}");
     assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Lost);
-    assert_eq!(operator.break_lock("broken").await.unwrap(), 0);
+    assert_eq!(broken(seen).await.unwrap(), Broken::NotHeld);
+    // The answer to a break was lost: repeated, it ends nobody who came later.
+    let next = client.lock("broken").unwrap().acquire().await.unwrap();
+    assert_eq!(broken(seen).await.unwrap(), Broken::ChangedHands(next.token().get()));
+    next.release().await.unwrap();
 }
 
 pub async fn p08_extend_of_a_lost_hold_fails(world: &World) {

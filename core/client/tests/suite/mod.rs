@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use fencelock::{Builder, Client};
-use fencelock_testkit::{RedisServer, ZooKeeper, documented_acl, leave_out, skip_servers};
+use fencelock_testkit::{RedisServer, ZooKeeper, leave_out, skip_servers, team_acl};
 use tempfile::TempDir;
 
 /// How long anything may take on a busy machine.
@@ -47,21 +47,20 @@ impl World {
         World { url: format!("sqlite:{}", path.display()), _folder: Some(folder) }
     }
 
-    /// A key prefix of its own on a server that all cases share, as a user with the smallest
-    /// permissions that the documentation names; `None` when servers are left out.
+    /// A key prefix of its own on a server that all cases share, as a user who has the smallest
+    /// permissions that the documentation names, for this prefix; `None` when servers are left out.
     pub fn redis() -> Option<World> {
         static SERVER: OnceLock<RedisServer> = OnceLock::new();
         if skip_servers() {
             return None;
         }
-        let server = SERVER.get_or_init(|| {
-            let server = RedisServer::start().unwrap();
-            let acl = documented_acl("ACL SETUSER locks");
-            server.cli(&acl.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
-            server
-        });
-        let login = "locks:a-long-password";
-        let url = format!("redis://{login}@{}?prefix=fl:{}:", server.address(), fresh());
+        let server = SERVER.get_or_init(|| RedisServer::start().unwrap());
+        let user = format!("team-{}", fresh());
+        let prefix = format!("{user}:");
+        let acl = team_acl(&user, &prefix);
+        server.cli(&acl.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+        let login = format!("{user}:a-long-password");
+        let url = format!("redis://{login}@{}?prefix={prefix}", server.address());
         Some(World { url, _folder: None })
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use fencelock::{ErrorKind, LossReason};
+use fencelock::{ErrorKind, LossReason, OwnerId};
 
 use super::{LIMIT, World, eventually, soon};
 
@@ -52,13 +52,20 @@ pub async fn p05_another_task_does_not_re_enter(world: &World) {
     let client = world.client().await;
     let lock = client.lock("tasks").unwrap();
     let guard = lock.acquire().await.unwrap();
-    let other = lock.clone();
+    let (other, stranger) = (lock.clone(), world.client().await);
+    assert!(!stranger.lock("tasks").unwrap().is_held(), "only this client is asked");
     let refused = tokio::spawn(async move {
         assert_eq!(other.hold_count(), 0);
+        assert!(other.is_held());
         other.try_acquire().await.map(drop).unwrap_err().kind()
     });
     assert_eq!(refused.await.unwrap(), ErrorKind::Contended);
     guard.release().await.unwrap();
+    assert!(!lock.is_held());
+    let explicit = lock.clone().owner(OwnerId::new("anybody").unwrap()).acquire().await.unwrap();
+    assert!(lock.is_held());
+    explicit.release().await.unwrap();
+    assert!(!lock.is_held());
 }
 
 pub async fn p05_re_entry_on_an_ended_hold_is_a_new_grant(world: &World) {
@@ -118,6 +125,54 @@ pub async fn p05_levels_end_in_any_order(world: &World) {
     stranger.acquire_timeout(LIMIT).await.unwrap().release().await.unwrap();
 }
 
+/// Branches of one task do not wait for each other, whoever had the lock before.
+pub async fn p05_branches_of_one_task_get_the_lock_together(world: &World) {
+    let (client, other) = (world.client().await, world.client().await);
+    let (lock, stranger) = (client.lock("branches").unwrap(), other.lock("branches").unwrap());
+    let both = async || {
+        let both = async { tokio::join!(lock.acquire(), lock.acquire()) };
+        let (one, two) = soon("both branches", both).await;
+        (one.unwrap(), two.unwrap())
+    };
+    let (one, two) = both().await;
+    assert_eq!(one.token(), two.token());
+    assert!(!one.is_reentry() && two.is_reentry());
+    assert_eq!(lock.hold_count(), 2);
+    one.release().await.unwrap();
+    assert_eq!(stranger.try_acquire().await.unwrap_err().kind(), ErrorKind::Contended);
+    two.release().await.unwrap();
+    // Behind another task, and behind another client.
+    for before in [lock.clone().non_reentrant(), stranger] {
+        let held = before.acquire().await.unwrap();
+        let (one, two) = tokio::join!(both(), async {
+            tokio::task::yield_now().await;
+            held.release().await.unwrap();
+        })
+        .0;
+        assert_eq!(one.token(), two.token());
+        two.release().await.unwrap();
+        one.release().await.unwrap();
+    }
+}
+
+/// A re-entry that waits for a longer lease belongs to its task, not to the hold that it was to join.
+pub async fn p05_a_re_entry_goes_on_when_its_outer_hold_is_dropped(world: &World) {
+    let client = world.client().await;
+    let lock = client.lock("moved").unwrap();
+    let stranger = lock.clone().non_reentrant();
+    for _ in 0..20 {
+        let outer = lock.clone().lease(Duration::from_secs(5)).acquire().await.unwrap();
+        let token = outer.token();
+        let both = async { tokio::join!(lock.acquire(), async { drop(outer) }) };
+        let (inner, ()) = soon("the re-entry", both).await;
+        let inner = inner.unwrap();
+        assert!(inner.token() >= token);
+        assert_eq!(stranger.try_acquire().await.unwrap_err().kind(), ErrorKind::Contended);
+        inner.release().await.unwrap();
+    }
+    assert_eq!(lock.hold_count(), 0);
+}
+
 pub async fn p08_every_level_is_told_of_the_loss_and_none_that_was_left(world: &World) {
     let client = world.client().await;
     let lock = client.lock("lost levels").unwrap();
@@ -133,7 +188,7 @@ pub async fn p08_every_level_is_told_of_the_loss_and_none_that_was_left(world: &
     }
     let never = left.lost();
     left.release().await.unwrap();
-    client.break_lock("lost levels").await.unwrap();
+    client.break_lock("lost levels", outer.token().get()).await.unwrap();
     inner.lost().await;
     eventually("both are told", || async { (told.load(Ordering::SeqCst) == 11).then_some(()) })
         .await;

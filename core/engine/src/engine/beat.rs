@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use crate::engine::Engine;
-use crate::engine::call::Wish;
+use crate::engine::call::CallKind;
+use crate::engine::entry::At;
 use crate::engine::flight::{Beaten, Flight, Purpose};
-use crate::engine::seat::At;
 use crate::engine::slab::Key;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Note, Outcome};
 use crate::hold::{How, LossReason};
-use crate::options::MIN_LEASE;
+use crate::options::{Keeping, MIN_LEASE};
 use crate::reply::{Body, Failure, Refusal, RefusalKind, Reply, Standing, State};
 use crate::request::{Beat, MAX_BEATS, Op};
 use crate::time::Time;
@@ -20,10 +20,10 @@ use crate::validity::{DRIFT_FIXED, DRIFT_RATE, valid_until};
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
 impl<C: Clone> Engine<C> {
-    /// The seat's next beat is due at `at`, or earlier if it was planned earlier.
+    /// The entry's next beat is due at `at`, or earlier if it was planned earlier.
     pub(super) fn beat_by(&mut self, key: Key, at: Time) {
-        let Some(seat) = self.seats.get(key) else { return };
-        if seat.beat_at.is_none_or(|planned| at < planned) {
+        let Some(entry) = self.entries.get(key) else { return };
+        if entry.beat_at.is_none_or(|planned| at < planned) {
             self.beat_at(key, Some(at));
         }
     }
@@ -33,31 +33,31 @@ impl<C: Clone> Engine<C> {
     }
 
     fn beat_at(&mut self, key: Key, at: Option<Time>) {
-        let Some(seat) = self.seats.get_mut(key) else { return };
-        if let Some(planned) = seat.beat_at {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if let Some(planned) = entry.beat_at {
             self.beats.remove(&(planned, key));
         }
-        seat.beat_at = at;
+        entry.beat_at = at;
         if let Some(at) = at {
             self.beats.insert((at, key));
         }
     }
 
-    /// Whether the seat must be renewed for its tenant, and if so plans it.
+    /// Whether the entry must be renewed for its holder, and if so plans it.
     pub(super) fn plan_renewal(&mut self, now: Time, key: Key) {
-        let Some(seat) = self.seats.get(key) else { return };
-        if seat.at != At::Held || seat.parting.is_some() {
+        let Some(entry) = self.entries.get(key) else { return };
+        if entry.at != At::Held || entry.parting.is_some() {
             return;
         }
-        if seat.tenant.is_some() && seat.group_end() <= seat.valid_until {
+        if entry.holder.is_some() && entry.group_end() <= entry.valid_until {
             // It ends on time, by itself. An answer that somebody waits for is still due.
-            if seat.flight.is_none() && !seat.claim && self.companions(key).is_empty() {
+            if entry.flight.is_none() && !entry.claim && self.companions(key).is_empty() {
                 self.no_beat(key);
             }
-        } else if seat.beat_at.is_none() {
+        } else if entry.beat_at.is_none() {
             // Early enough that a failed renewal leaves time for more.
-            let left = seat.valid_until.since(now);
-            let third = self.options.lease.min(seat.valid_until.since(seat.contact)) / 3;
+            let left = entry.valid_until.since(now);
+            let third = self.options.lease.min(entry.valid_until.since(entry.contact)) / 3;
             self.beat_by(key, now + left.saturating_sub(third * 2));
         }
     }
@@ -74,23 +74,23 @@ impl<C: Clone> Engine<C> {
                     break;
                 }
                 self.beats.pop_first();
-                if let Some(seat) = self.seats.get_mut(key) {
-                    seat.beat_at = None;
+                if let Some(entry) = self.entries.get_mut(key) {
+                    entry.beat_at = None;
                 }
-                if let Some((beat, seat)) = self.beat_of(now, key) {
+                if let Some((beat, entry)) = self.beat_of(now, key) {
                     beats.push(beat);
-                    beaten.push(seat);
+                    beaten.push(entry);
                 }
             }
             if beats.is_empty() {
                 return;
             }
-            let seats: Vec<Key> = beaten.iter().map(|beaten| beaten.seat).collect();
+            let entries: Vec<Key> = beaten.iter().map(|beaten| beaten.entry).collect();
             let flight = Flight { sent: now, purpose: Purpose::Beat(beaten) };
             let id = self.send(flight, Op::Beat(beats));
-            for key in seats {
-                if let Some(seat) = self.seats.get_mut(key) {
-                    seat.flight = Some(id);
+            for key in entries {
+                if let Some(entry) = self.entries.get_mut(key) {
+                    entry.flight = Some(id);
                 }
                 self.arm(key);
             }
@@ -98,33 +98,72 @@ impl<C: Clone> Engine<C> {
     }
 
     fn beat_of(&mut self, now: Time, key: Key) -> Option<(Beat, Beaten)> {
-        let seat = self.seats.get_mut(key)?;
-        if seat.parting.is_some() {
+        let entry = self.entries.get_mut(key)?;
+        if entry.parting.is_some() {
             return None;
         }
-        if seat.flight.is_some() {
-            seat.beat_missed = true;
+        if entry.flight.is_some() {
+            entry.beat_missed = true;
             return None;
         }
-        let lease = match seat.at {
+        let lease = match entry.at {
             At::Held => self.renewal(now, key)?,
             At::Queued => self.wanted_lease(key),
             At::Nowhere | At::Unclear => return None,
         };
-        let seat = self.seats.get_mut(key)?;
-        let called = std::mem::take(&mut seat.called);
-        let beat = Beat { lock: seat.name.clone(), hold: seat.id, lease, used: seat.used };
-        Some((beat, Beaten { seat: key, lease, called }))
+        let claim = self.claim();
+        let entry = self.entries.get_mut(key)?;
+        let called = std::mem::take(&mut entry.called);
+        let used = entry.used;
+        let mut lease = lease;
+        if used > entry.heard && !planted!(ShortenedLeaseTrusted) {
+            // The store takes it as another holder's first word: it may keep the lock for so long
+            // and no longer, which must not be less than the holder was told.
+            match entry.holder {
+                Some(_) => lease = lease.max(lease_for(entry.valid_until.since(now))),
+                None => entry.valid_until = entry.valid_until.min(valid_until(now, lease)),
+            }
+        }
+        // Nobody is ahead of one that holds, should the store have it in the queue again.
+        let ahead = if entry.at == At::Queued { entry.ahead } else { 0 };
+        let (lock, hold) = (entry.name.clone(), entry.id);
+        let silence = self.options.stretched(claim, ahead);
+        let beat = Beat { lock, hold, lease, used, silence };
+        Some((beat, Beaten { entry: key, lease, used, called, ahead }))
     }
 
-    /// The lease to ask for at a renewal: what the tenant needs, and what anybody waits for.
+    /// Until when the present holds, of which the store has not heard yet, may be trusted by what
+    /// they ask for; what the store keeps for longer was asked by a holder before.
+    fn asked_until(&self, now: Time, key: Key) -> Option<Time> {
+        let entry = self.entries.get(key).filter(|entry| entry.used > entry.heard)?;
+        let leases = self.options.keeping == Keeping::Leases && !planted!(HandOffUntold);
+        let holder = entry.holder.as_ref().filter(|_| leases)?;
+        let holds = holder.holds.iter().filter_map(|hold| self.holds.get(hold.key()));
+        let leases = holds
+            .map(|hold| hold.lease.map_or(self.options.lease, |_| lease_for(hold.end.since(now))));
+        leases.max().map(|lease| valid_until(now, lease))
+    }
+
+    /// At a grant: trusts the lock no longer than its holder asks, when one before it asked more,
+    /// and tells the store so at once.
+    pub(super) fn shorten(&mut self, now: Time, key: Key) {
+        let Some(until) = self.asked_until(now, key) else { return };
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if entry.valid_until > until {
+            entry.valid_until = until;
+            self.beat_by(key, now);
+            self.arm(key);
+        }
+    }
+
+    /// The lease to ask for at a renewal: what the holder needs, and what anybody waits for.
     fn renewal(&mut self, now: Time, key: Key) -> Option<Duration> {
         let mut lease = Duration::ZERO;
-        let seat = self.seats.get(key)?;
-        match &seat.tenant {
+        let entry = self.entries.get(key)?;
+        match &entry.holder {
             None => lease = self.wanted_lease(key),
-            Some(tenant) => {
-                for hold in &tenant.holds {
+            Some(holder) => {
+                for hold in &holder.holds {
                     let Some(hold) = self.holds.get(hold.key()) else { continue };
                     let need = lease_for(hold.end.since(now));
                     lease = lease.max(match hold.lease {
@@ -135,9 +174,11 @@ impl<C: Clone> Engine<C> {
             }
         }
         for call in self.companions(key) {
-            match self.calls.get(call.key()).map(|call| &call.wish) {
-                Some(Wish::Extend { lease: asked, .. }) => lease = lease.max(*asked),
-                Some(Wish::Join(ask)) => lease = lease.max(ask.lease.unwrap_or(self.options.lease)),
+            match self.calls.get(call.key()).map(|call| &call.kind) {
+                Some(CallKind::Extend { lease: asked, .. }) => lease = lease.max(*asked),
+                Some(CallKind::Join(ask)) => {
+                    lease = lease.max(ask.lease.unwrap_or(self.options.lease))
+                }
                 _ => {}
             }
         }
@@ -152,11 +193,11 @@ impl<C: Clone> Engine<C> {
         result: Result<Reply, Failure>,
     ) {
         for part in &beaten {
-            self.land(part.seat);
-            if let Some(seat) = self.seats.get_mut(part.seat)
-                && std::mem::take(&mut seat.beat_missed)
+            self.land(part.entry);
+            if let Some(entry) = self.entries.get_mut(part.entry)
+                && std::mem::take(&mut entry.beat_missed)
             {
-                self.beat_by(part.seat, now);
+                self.beat_by(part.entry, now);
             }
         }
         match result {
@@ -173,53 +214,53 @@ impl<C: Clone> Engine<C> {
                 for (part, state) in beaten.iter().zip(states) {
                     match state {
                         Ok(state) => self.beat_answered(now, sent, *part, state),
-                        Err(refusal) => self.beat_refused(now, part.seat, refusal),
+                        Err(refusal) => self.beat_refused(now, part.entry, refusal),
                     }
                 }
             }
             Err(Failure::Refused(refusal)) => {
                 for part in &beaten {
-                    self.beat_refused(now, part.seat, refusal.clone());
+                    self.beat_refused(now, part.entry, refusal.clone());
                 }
             }
             Ok(_) | Err(Failure::Unknown | Failure::NotSent) => {
                 let reason = self.unavailable("the renewal was not answered");
                 for part in &beaten {
-                    self.note_failure(part.seat, &reason);
-                    self.beat_again(now, part.seat);
+                    self.note_failure(part.entry, &reason);
+                    self.beat_again(now, part.entry);
                 }
             }
         }
         for part in &beaten {
-            self.arm(part.seat);
+            self.arm(part.entry);
         }
     }
 
     fn beat_answered(&mut self, now: Time, sent: Time, part: Beaten, state: State) {
-        let key = part.seat;
+        let key = part.entry;
         self.note_publish(&state);
-        let Some(seat) = self.seats.get_mut(key) else { return };
-        if seat.parting.is_some() {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if entry.parting.is_some() {
             return self.advance(now, key);
         }
-        seat.tries = 0;
-        seat.trouble = None;
-        let overtook = std::mem::take(&mut seat.overtook);
-        match (seat.at, state.standing) {
-            (At::Held, Standing::Granted) if state.token == seat.token => {
+        entry.tries = 0;
+        entry.trouble = None;
+        let overtook = std::mem::take(&mut entry.overtook);
+        match (entry.at, state.standing) {
+            (At::Held, Standing::Granted) if state.token == entry.token => {
                 self.renewed(now, sent, part, state);
             }
             (At::Queued, Standing::Granted) => {
                 let how = if part.called { How::Push } else { How::Poll };
-                self.seat_granted(now, key, sent, part.lease, state, how);
+                self.entry_granted(now, key, sent, part.lease, state, how);
             }
-            (At::Queued, Standing::Queued) => self.still_queued(now, key, sent, state),
+            (At::Queued, Standing::Queued) => self.still_queued(now, key, sent, part.ahead, state),
             (At::Held, Standing::Queued)
-                if state.last < seat.token && (overtook || planted!(QueuedAskedAgain)) =>
+                if state.last < entry.token && (overtook || planted!(QueuedAskedAgain)) =>
             {
                 // Answered before the grant that overtook it. Whatever was asked after the grant
                 // is not answered so, unless the store has gone back to before it.
-                seat.valid_until = seat.valid_until.max(valid_until(sent, seat.claim_lease));
+                entry.valid_until = entry.valid_until.max(valid_until(sent, entry.claim_lease));
                 self.beat_by(key, now);
             }
             // The store has it under another token: this tenure is over, and goes back.
@@ -228,63 +269,89 @@ impl<C: Clone> Engine<C> {
             (At::Queued, _) => {
                 // The store forgot the waiter: back into the queue, at the same place. Under a new
                 // id if the old one cannot be queued any more, so that a late push finds nothing.
-                let fresh = (seat.exposed_until == 0).then(|| self.mint(key));
-                let Some(seat) = self.seats.get_mut(key) else { return };
-                seat.at = if fresh.is_some() { At::Nowhere } else { At::Unclear };
-                seat.id = fresh.unwrap_or(seat.id);
+                let fresh = (entry.exposed_until == 0).then(|| self.mint(key));
+                let Some(entry) = self.entries.get_mut(key) else { return };
+                entry.at = if fresh.is_some() { At::Nowhere } else { At::Unclear };
+                entry.id = fresh.unwrap_or(entry.id);
                 self.advance(now, key);
             }
             (At::Nowhere | At::Unclear, _) => self.advance(now, key),
         }
     }
 
-    /// The store has the waiter in its queue, as of a request that left at `sent`.
-    pub(super) fn still_queued(&mut self, now: Time, key: Key, sent: Time, state: State) {
+    /// The store has the waiter in its queue, as of a request that left at `sent` and announced a
+    /// silence by the number `announced` ahead of it.
+    pub(super) fn still_queued(
+        &mut self,
+        now: Time,
+        key: Key,
+        sent: Time,
+        announced: u32,
+        state: State,
+    ) {
         let heartbeat = self.options.heartbeat();
-        let Some(seat) = self.seats.get_mut(key) else { return };
-        seat.queued_at = sent;
-        seat.queued_last = state.last;
-        seat.ticket = state.ticket;
-        seat.others = state.others_waiting;
-        // Within the claim, or a lost push would waste the hand-off. Only the head looks when the
-        // holder's lease ends; the others rely on their heartbeat.
-        let within = heartbeat.min(seat.claim_lease / 3);
-        let heartbeat = if planted!(ShortClaimNotPolled) { heartbeat } else { within };
-        let look = match state.expires_in {
-            Some(span) if state.head => heartbeat.min(span + Duration::from_millis(1)),
-            _ => heartbeat,
-        };
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        // Within the claim, or a lost push would waste the hand-off.
+        let within = heartbeat.min(entry.claim_lease / 3);
+        let within = if planted!(ShortClaimNotPolled) { heartbeat } else { within };
+        // The first request announces nothing, so the second is soon: it shows how fast the queue
+        // moves.
+        let moved = if announced > 0 { entry.ahead.saturating_sub(state.ahead) } else { 0 };
+        let took = sent.since(entry.queued_at);
+        entry.queued_at = sent;
+        entry.queued_last = state.last;
+        entry.ticket = state.ticket;
+        entry.ahead = state.ahead;
+        let ahead = if planted!(UnannouncedSilence) { state.ahead } else { announced };
+        let ahead = ahead.min(state.ahead);
+        let mut look = self.options.stretched(within, ahead);
+        if moved > 0 {
+            // Shown again half-way to its turn, so that a grant counts from a late answer.
+            let turn = took.saturating_mul(state.ahead) / moved;
+            look = look.min(within.max(turn / 2));
+        }
+        // Only the first is told when the holder's lease ends; the others rely on their heartbeat.
+        if let Some(span) = state.expires_in {
+            look = look.min(span + Duration::from_millis(1));
+        }
         if !planted!(SleeperNeverPolls) {
             self.beat_by(key, now + look);
         }
     }
 
     fn renewed(&mut self, now: Time, sent: Time, part: Beaten, state: State) {
-        let key = part.seat;
-        let Some(seat) = self.seats.get(key) else { return };
-        if seat.tenant.is_some() && seat.ends_at() <= now && !planted!(RenewalRevives) {
+        let key = part.entry;
+        let Some(entry) = self.entries.get(key) else { return };
+        let used = entry.used;
+        if entry.holder.is_some() && entry.ends_at() <= now && !planted!(RenewalRevives) {
             // Too late: its holder has been, or is now, told. A renewal revives nothing.
             return self.expire(now, key);
         }
-        let Some(seat) = self.seats.get_mut(key) else { return };
         // A session gives what is left of it.
         let given = part.lease.min(state.lease);
-        let until = valid_until(sent, given);
-        if until > seat.valid_until {
-            seat.valid_until = until;
-            seat.asked = given;
+        let answered = valid_until(sent, given);
+        let asked = self.asked_until(now, key).filter(|_| part.used < used);
+        let until = asked.map_or(answered, |asked| asked.min(answered));
+        if until < answered {
+            self.beat_by(key, now);
         }
-        seat.contact = seat.contact.max(sent);
-        seat.end = seat.end.max(state.end);
-        seat.claim = false;
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if until > entry.valid_until {
+            entry.valid_until = until;
+            entry.asked = given;
+        }
+        entry.contact = entry.contact.max(sent);
+        entry.heard = entry.heard.max(part.used);
+        entry.end = entry.end.max(state.end);
+        entry.claim = false;
         if !planted!(OthersIgnored) {
-            seat.others = state.others_waiting;
+            entry.hear_others(state.others_waiting, sent);
         }
-        if seat.others == 0 {
-            seat.run = 0;
-            seat.run_since = None;
+        if entry.others == 0 {
+            entry.run = 0;
+            entry.run_since = None;
         }
-        if seat.tenant.is_none() {
+        if entry.holder.is_none() {
             self.beat_by(key, sent + given / 3);
             self.deliver(now, key, How::Push);
         } else {
@@ -297,8 +364,8 @@ impl<C: Clone> Engine<C> {
     }
 
     fn plan_next(&mut self, now: Time, key: Key, sent: Time, lease: Duration) {
-        let Some(seat) = self.seats.get(key) else { return };
-        if seat.group_end() > seat.valid_until {
+        let Some(entry) = self.entries.get(key) else { return };
+        if entry.group_end() > entry.valid_until {
             self.beat_by(key, sent + lease / 3);
         }
         if !self.companions(key).is_empty() {
@@ -309,14 +376,14 @@ impl<C: Clone> Engine<C> {
     /// Completes the extends and joins that this renewal was long enough for.
     fn serve_companions(&mut self, now: Time, key: Key, sent: Time, lease: Duration) {
         for call in self.companions(key) {
-            let Some(entry) = self.calls.get(call.key()) else { continue };
-            if entry.since > sent {
+            let Some(item) = self.calls.get(call.key()) else { continue };
+            if item.since > sent {
                 continue;
             }
-            match &entry.wish {
-                Wish::Extend { hold, lease: asked } if *asked <= lease => {
+            match &item.kind {
+                CallKind::Extend { hold, lease: asked } if *asked <= lease => {
                     let (hold, asked) = (*hold, *asked);
-                    let Some(entry) = self.remove_call(call) else { continue };
+                    let Some(item) = self.remove_call(call) else { continue };
                     let outcome = match self.holds.get_mut(hold.key()) {
                         Some(hold) if hold.lost.is_none() => {
                             // Of a hold that the watchdog keeps, the store's lease is what grew.
@@ -328,15 +395,15 @@ impl<C: Clone> Engine<C> {
                         }
                         _ => Outcome::Failed(super::release::not_held()),
                     };
-                    self.complete(entry.call, outcome);
+                    self.complete(item.call, outcome);
                 }
-                Wish::Join(ask) if ask.lease.unwrap_or(self.options.lease) <= lease => {
+                CallKind::Join(ask) if ask.lease.unwrap_or(self.options.lease) <= lease => {
                     let ask = ask.clone();
-                    let Some(entry) = self.remove_call(call) else { continue };
-                    let hold = self.add_hold(now, key, &ask, entry.call.clone());
-                    let waited = now.since(entry.since);
+                    let Some(item) = self.remove_call(call) else { continue };
+                    let hold = self.add_hold(now, key, &ask, item.call.clone());
+                    let waited = now.since(item.since);
                     let grant = self.grant_of(key, hold, How::Reentry, waited);
-                    self.complete(entry.call, Outcome::Granted(grant));
+                    self.complete(item.call, Outcome::Granted(grant));
                 }
                 _ => {}
             }
@@ -344,51 +411,51 @@ impl<C: Clone> Engine<C> {
     }
 
     fn beat_refused(&mut self, now: Time, key: Key, refusal: Refusal) {
-        let Some(seat) = self.seats.get_mut(key) else { return };
+        let Some(entry) = self.entries.get_mut(key) else { return };
         match refusal.kind {
-            RefusalKind::Again if seat.tries < 3 => {
-                seat.tries += 1;
+            RefusalKind::Again if entry.tries < 3 => {
+                entry.tries += 1;
                 self.beat_by(key, now);
-                if self.seats.get(key).is_some_and(|seat| seat.parting.is_some()) {
+                if self.entries.get(key).is_some_and(|entry| entry.parting.is_some()) {
                     self.advance(now, key);
                 }
             }
-            RefusalKind::Misconfigured | RefusalKind::Unsupported if seat.at == At::Queued => {
+            RefusalKind::Misconfigured | RefusalKind::Unsupported if entry.at == At::Queued => {
                 let error = Error::new(ErrorKind::Misconfigured, refusal.message);
                 self.fail_waiters(now, key, &error, false);
                 self.advance(now, key);
             }
             _ => {
-                seat.trouble = Some(refusal.message.clone());
+                entry.trouble = Some(refusal.message.clone());
                 self.note_failure(key, &refusal.message);
                 self.beat_again(now, key);
             }
         }
     }
 
-    fn note_failure(&mut self, key: Key, reason: &str) {
-        let Some(seat) = self.seats.get(key) else { return };
-        if seat.at == At::Held && seat.parting.is_none() {
-            let note = Note::RenewalFailed { lock: seat.name.clone(), reason: reason.to_owned() };
+    pub(super) fn note_failure(&mut self, key: Key, reason: &str) {
+        let Some(entry) = self.entries.get(key) else { return };
+        if entry.at == At::Held && entry.parting.is_none() {
+            let note = Note::RenewalFailed { lock: entry.name.clone(), reason: reason.to_owned() };
             self.effects.push_back(Effect::Note(note));
         }
     }
 
     /// The beat was not answered: again soon, as long as the hold lasts.
     fn beat_again(&mut self, now: Time, key: Key) {
-        let Some(seat) = self.seats.get_mut(key) else { return };
-        if seat.parting.is_some() {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if entry.parting.is_some() {
             return self.advance(now, key);
         }
-        if planted!(WatchdogStopsAtFailure) && seat.at == At::Held {
+        if planted!(WatchdogStopsAtFailure) && entry.at == At::Held {
             return;
         }
-        seat.overtook = false;
-        let tries = seat.tries;
-        seat.tries += 1;
+        entry.overtook = false;
+        let tries = entry.tries;
+        entry.tries += 1;
         // What is left of a hold is not slept through.
-        let left = seat.valid_until.since(now) / 4;
-        let bounded = seat.at == At::Held && !planted!(PauseOutlastsHold);
+        let left = entry.valid_until.since(now) / 4;
+        let bounded = entry.at == At::Held && !planted!(PauseOutlastsHold);
         let most = if bounded { left.max(SHORTEST_PAUSE) } else { Duration::MAX };
         let delay = self.backoff(tries).min(most);
         self.beat_by(key, now + delay);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::engine::slab::Key;
-use crate::hold::{Ask, CallKey, HoldKey, LossReason};
+use crate::hold::{Ask, CallKey, HoldKey, LossReason, Owner};
 use crate::time::Time;
 
 impl CallKey {
@@ -26,8 +26,8 @@ impl HoldKey {
 
 /// What a pending call waits for.
 #[derive(Clone, Debug, Hash)]
-pub(crate) enum Wish {
-    /// The lock, in the local queue or, for an explicit owner, by a seat of its own.
+pub(crate) enum CallKind {
+    /// The lock, in the local queue or, for an explicit owner, by an entry of its own.
     Acquire(Ask),
     /// A re-entry whose longer lease must be renewed first.
     Join(Ask),
@@ -39,9 +39,9 @@ pub(crate) enum Wish {
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct Call<C> {
     pub call: C,
-    pub wish: Wish,
+    pub kind: CallKind,
     pub lock: u32,
-    pub seat: Option<Key>,
+    pub entry: Option<Key>,
     pub since: Time,
     /// How many came before it at the same instant.
     pub nth: u32,
@@ -54,10 +54,18 @@ impl<C> Call<C> {
         (self.since, if planted!(TiesByChance) { 0 } else { self.nth })
     }
 
+    /// The local owner for whom it is made.
+    pub fn local_owner(&self) -> Option<u64> {
+        match self.ask()?.owner {
+            Owner::Local(owner) => Some(owner),
+            Owner::Explicit(_) => None,
+        }
+    }
+
     pub fn ask(&self) -> Option<&Ask> {
-        match &self.wish {
-            Wish::Acquire(ask) | Wish::Join(ask) => Some(ask),
-            Wish::Extend { .. } => None,
+        match &self.kind {
+            CallKind::Acquire(ask) | CallKind::Join(ask) => Some(ask),
+            CallKind::Extend { .. } => None,
         }
     }
 }
@@ -66,7 +74,7 @@ impl<C> Call<C> {
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct Hold<C> {
     pub call: C,
-    pub seat: Key,
+    pub entry: Key,
     /// An explicit lease.
     pub lease: Option<Duration>,
     /// When it ends by itself; `Time::MAX` when the watchdog keeps it.

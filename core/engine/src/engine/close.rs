@@ -1,7 +1,7 @@
 //! The end of a client.
 
 use crate::engine::Engine;
-use crate::engine::seat::At;
+use crate::engine::entry::At;
 use crate::engine::slab::Key;
 use crate::engine::timer::Due;
 use crate::event::{Effect, Outcome};
@@ -41,16 +41,16 @@ impl<C: Clone> Engine<C> {
             }
         }
         self.fail_queries(&error);
-        for key in self.seats.keys() {
-            let Some(seat) = self.seats.get(key) else { continue };
-            if seat.at == At::Held && seat.parting.is_none() {
+        for key in self.entries.keys() {
+            let Some(entry) = self.entries.get(key) else { continue };
+            if entry.at == At::Held && entry.parting.is_none() {
                 self.lose(now, key, LossReason::Closed);
             } else {
                 self.part(now, key, None, false);
             }
         }
         self.check_closed();
-        self.settle(now);
+        self.send_due_beats(now);
     }
 
     /// Whether the client is closed and nothing of it is left at the store, or its bound passed.
@@ -59,7 +59,7 @@ impl<C: Clone> Engine<C> {
     }
 
     pub(super) fn check_closed(&mut self) {
-        if self.seats.is_empty() {
+        if self.entries.is_empty() {
             self.end_close();
         }
     }
@@ -79,9 +79,9 @@ impl<C: Clone> Engine<C> {
         }
     }
 
-    /// A seat for a hold that the store gave us and that we know nothing of, to be released.
+    /// An entry for a hold that the store gave us and that we know nothing of, to be released.
     pub(super) fn adopt(&mut self, lock: u32, hold: HoldId) -> Key {
-        let key = self.leaving_seat(lock, hold, 0);
+        let key = self.leaving_entry(lock, hold, 0);
         self.arm(key);
         key
     }

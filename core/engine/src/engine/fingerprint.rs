@@ -7,13 +7,13 @@ use crate::engine::Engine;
 impl<C: Hash> Hash for Engine<C> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Engine {
-            options: _,
+            options,
             random,
             now,
             arrived,
             locks,
             names: _,
-            seats,
+            entries,
             holds,
             calls,
             queries,
@@ -26,8 +26,9 @@ impl<C: Hash> Hash for Engine<C> {
         } = self;
         // Options and seed stay what they were; names say the same as the locks.
         random.get_word_pos().hash(state);
-        (now, arrived, locks, seats, holds, calls, queries).hash(state);
-        (flights, timers, beats, link, closing).hash(state);
+        (now, arrived, locks, entries, holds, calls, queries).hash(state);
+        (flights, timers, beats, closing).hash(state);
+        link.fingerprint(flights.oldest(), options, state);
         debug_assert!(effects.is_empty(), "drain the effects first: they are not hashed");
     }
 }

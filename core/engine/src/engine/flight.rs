@@ -7,22 +7,26 @@ use crate::engine::slab::Key;
 use crate::request::RequestId;
 use crate::time::Time;
 
-/// A seat's part of a beat.
+/// An entry's part of a beat.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Beaten {
-    pub seat: Key,
+    pub entry: Key,
     /// The lease that was asked for.
     pub lease: Duration,
+    /// The highest token that was shown as given out.
+    pub used: u64,
     /// The store's word made it leave, not the safety poll.
     pub called: bool,
+    /// How many were known to be ahead of it: by that it may be silent.
+    pub ahead: u32,
 }
 
 /// What a request in flight was for.
 #[derive(Clone, Debug, Hash)]
 pub(crate) enum Purpose {
-    Acquire { seat: Key, lease: Duration, not_after: u64, wait: bool },
+    Acquire { entry: Key, lease: Duration, not_after: u64, wait: bool },
     Beat(Vec<Beaten>),
-    Release { seat: Key },
+    Release { entry: Key },
     Query(Asked),
 }
 
@@ -78,6 +82,11 @@ impl Flights {
         let flight = self.queue.get_mut(index)?.take();
         self.trim();
         flight
+    }
+
+    #[cfg(feature = "plant")]
+    pub fn len(&self) -> usize {
+        self.queue.iter().flatten().count() + self.listings.len()
     }
 
     fn trim(&mut self) {

@@ -1,16 +1,16 @@
-//! The local queue: callers of one client share a seat, and hand it to each other.
+//! The local queue: callers of one client share an entry, and hand it to each other.
 
 use std::time::Duration;
 
-use crate::engine::call::{Call, Hold, Wish};
+use crate::engine::call::{Call, CallKind, Hold};
+use crate::engine::entry::{At, Entry, Holder};
 use crate::engine::release::Step;
-use crate::engine::seat::{At, Tenant};
 use crate::engine::slab::Key;
 use crate::engine::{Acquired, Engine, hold_end};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Outcome};
 use crate::hold::{Ask, CallKey, Grant, HoldKey, How, Owner, Patience};
-use crate::options::{Keeping, TOKEN_BLOCK};
+use crate::options::{Keeping, Options, TOKEN_BLOCK};
 use crate::reply::Abandoned;
 use crate::time::Time;
 use crate::validity::margin;
@@ -24,18 +24,18 @@ impl<C: Clone> Engine<C> {
         ask: Ask,
         call: C,
     ) -> Result<Acquired, Error> {
-        let seat = self.lock_ref(lock).and_then(|lock| lock.seat);
-        if let Some(key) = seat
-            && let Some(seat) = self.seats.get(key)
-            && let Some(tenant) = &seat.tenant
+        let entry = self.lock_ref(lock).and_then(|lock| lock.entry);
+        if let Some(key) = entry
+            && let Some(entry) = self.entries.get(key)
+            && let Some(holder) = &entry.holder
         {
-            if now >= seat.ends_at() && !planted!(ReentryAfterEnd) {
+            if now >= entry.ends_at() && !planted!(ReentryAfterEnd) {
                 self.expire(now, key);
-            } else if tenant.owner == Some(owner) {
+            } else if holder.owner == Some(owner) {
                 return self.reenter(now, key, ask, call);
             }
         }
-        let present = self.lock_ref(lock).is_some_and(|lock| lock.seat.is_some());
+        let present = self.lock_ref(lock).is_some_and(|lock| lock.entry.is_some());
         if present && ask.patience == Patience::Try {
             return Err(contended());
         }
@@ -45,10 +45,10 @@ impl<C: Clone> Engine<C> {
         let key = self.wait(now, lock, ask, None, call)?;
         if let Some(lock) = self.lock_mut(lock) {
             lock.waiting.push_back(key);
-            lock.live += 1;
+            lock.enter(owner);
         }
         if !present {
-            self.open_seat(now, lock);
+            self.open_entry(now, lock);
         }
         Ok(Acquired::Pending(key))
     }
@@ -87,10 +87,10 @@ impl<C: Clone> Engine<C> {
             Patience::Until(bound) => Some(bound),
             Patience::Forever => None,
         };
-        let wish = if join.is_some() { Wish::Join(ask) } else { Wish::Acquire(ask) };
-        let key = self.add_call(call, wish, lock, join, deadline);
-        if let Some(seat) = join.and_then(|seat| self.seats.get_mut(seat)) {
-            seat.companions.push(key);
+        let kind = if join.is_some() { CallKind::Join(ask) } else { CallKind::Acquire(ask) };
+        let key = self.add_call(call, kind, lock, join, deadline);
+        if let Some(entry) = join.and_then(|entry| self.entries.get_mut(entry)) {
+            entry.companions.push(key);
         }
         Ok(key)
     }
@@ -98,14 +98,9 @@ impl<C: Clone> Engine<C> {
     /// The owner has the lock: one more hold with the same token. A lease that outlasts the
     /// present one is renewed before it returns.
     fn reenter(&mut self, now: Time, key: Key, ask: Ask, call: C) -> Result<Acquired, Error> {
-        let Some(seat) = self.seats.get(key) else { return Err(contended()) };
-        // Under a watchdog that only this hold brings, a third of the lease is enough to begin with.
-        let wanted = match ask.lease {
-            Some(lease) => now + margin(lease),
-            None => now + self.options.lease / 3,
-        };
-        if wanted > seat.valid_until && seat.group_end() != Time::MAX {
-            let call = self.wait(now, seat.lock, ask, Some(key), call)?;
+        let Some(entry) = self.entries.get(key) else { return Err(contended()) };
+        if self.outlasts(now, entry, &ask) {
+            let call = self.wait(now, entry.lock, ask, Some(key), call)?;
             self.beat_by(key, now);
             return Ok(Acquired::Pending(call));
         }
@@ -113,18 +108,28 @@ impl<C: Clone> Engine<C> {
         Ok(Acquired::Granted(self.grant_of(key, hold, How::Reentry, Duration::ZERO)))
     }
 
-    /// One more hold under a seat that is held and has a tenant.
+    /// Whether a further hold of the entry's holder must wait for a renewal.
+    fn outlasts(&self, now: Time, entry: &Entry<C>, ask: &Ask) -> bool {
+        // Under a watchdog that only this hold brings, a third of the lease is enough to begin with.
+        let wanted = match ask.lease {
+            Some(lease) => now + margin(lease),
+            None => now + self.options.lease / 3,
+        };
+        wanted > entry.valid_until && entry.group_end() != Time::MAX
+    }
+
+    /// One more hold under an entry that is held and has a holder.
     pub(super) fn add_hold(&mut self, now: Time, key: Key, ask: &Ask, call: C) -> HoldKey {
         let end = hold_end(ask, now);
-        let hold = Hold { call, seat: key, lease: ask.lease, end, wanted: false, lost: None };
+        let hold = Hold { call, entry: key, lease: ask.lease, end, wanted: false, lost: None };
         let hold = HoldKey::of(self.holds.insert(hold));
-        if let Some(seat) = self.seats.get_mut(key)
-            && let Some(tenant) = &mut seat.tenant
+        if let Some(entry) = self.entries.get_mut(key)
+            && let Some(holder) = &mut entry.holder
         {
-            let first = tenant.holds.is_empty();
-            tenant.holds.push(hold);
-            if first || end > tenant.end || planted!(ShorterLeaseCutsOuter) {
-                tenant.end = end;
+            let first = holder.holds.is_empty();
+            holder.holds.push(hold);
+            if first || end > holder.end || planted!(ShorterLeaseCutsOuter) {
+                holder.end = end;
                 self.plan_renewal(now, key);
                 self.arm(key);
             }
@@ -132,19 +137,19 @@ impl<C: Clone> Engine<C> {
         hold
     }
 
-    /// A hold of the seat's tenant ended, or ends at another time than before.
+    /// A hold of the entry's holder ended, or ends at another time than before.
     pub(super) fn update_end(&mut self, now: Time, key: Key) {
         let holds = &self.holds;
-        let Some(tenant) = self.seats.get_mut(key).and_then(|seat| seat.tenant.as_mut()) else {
+        let Some(holder) = self.entries.get_mut(key).and_then(|entry| entry.holder.as_mut()) else {
             return;
         };
-        let ends = tenant.holds.iter().filter_map(|hold| holds.get(hold.key()));
+        let ends = holder.holds.iter().filter_map(|hold| holds.get(hold.key()));
         let end = ends.map(|hold| hold.end).max().unwrap_or(Time::MAX);
-        if end == tenant.end {
+        if end == holder.end {
             return;
         }
-        tenant.end = end;
-        if self.seats.get(key).is_some_and(|seat| seat.ends_at() <= now) {
+        holder.end = end;
+        if self.entries.get(key).is_some_and(|entry| entry.ends_at() <= now) {
             self.expire(now, key);
         } else {
             self.plan_renewal(now, key);
@@ -153,11 +158,9 @@ impl<C: Clone> Engine<C> {
     }
 
     pub(super) fn grant_of(&self, key: Key, hold: HoldKey, how: How, waited: Duration) -> Grant {
-        let (token, abandoned) = self.seats.get(key).map_or((0, Abandoned::No), |seat| {
-            let token = seat.tenant.as_ref().map_or(0, |tenant| tenant.token);
-            // A local hand-off follows a release that its holder made.
-            (token, if how == How::Local { Abandoned::No } else { seat.abandoned })
-        });
+        let holder = self.entries.get(key).and_then(|entry| entry.holder.as_ref());
+        let (token, abandoned) =
+            holder.map_or((0, Abandoned::No), |holder| (holder.token, holder.abandoned));
         let token = crate::token::Token(token);
         Grant { hold, token, abandoned, reentry: how == How::Reentry, how, waited }
     }
@@ -175,28 +178,28 @@ impl<C: Clone> Engine<C> {
         None
     }
 
-    /// What to do with a seat that is held and has no tenant.
+    /// What to do with an entry that is held and has no holder.
     pub(super) fn next_step(&mut self, now: Time, key: Key) -> Step {
-        let Some(seat) = self.seats.get(key) else { return Step::Leave };
-        let (lock, explicit) = (seat.lock, seat.owner.is_some());
-        let waiter = if explicit { seat.call } else { self.first_waiter(lock) };
+        let Some(entry) = self.entries.get(key) else { return Step::Leave };
+        let (lock, explicit) = (entry.lock, entry.owner.is_some());
+        let waiter = if explicit { entry.call } else { self.first_waiter(lock) };
         let Some(waiter) = waiter else {
             return if planted!(ImmortalAfterCancel) { Step::Renew } else { Step::Leave };
         };
-        let own = self
-            .calls
-            .get(waiter.key())
+        let call = self.calls.get(waiter.key());
+        let came = call.map_or(now, |call| call.since);
+        let own = call
             .and_then(|call| call.ask())
             .and_then(|ask| ask.lease)
             .unwrap_or(self.options.lease);
-        let Some(seat) = self.seats.get(key) else { return Step::Leave };
-        let left = seat.valid_until.since(now);
+        let Some(entry) = self.entries.get(key) else { return Step::Leave };
+        let left = entry.valid_until.since(now);
         let session = self.options.keeping == Keeping::Session;
         // A session may be shorter than any lease that is wanted.
-        let most = if session { seat.asked } else { Duration::MAX };
-        if !seat.told {
+        let most = if session { entry.asked } else { Duration::MAX };
+        if !entry.told {
             // The grant itself, looked at again: the reply may have been long under way.
-            let whole = if seat.claim { seat.claim_lease } else { own };
+            let whole = if entry.claim { entry.claim_lease } else { own };
             let enough = whole.min(self.options.lease).min(most) / 3;
             return if left >= enough || planted!(LeaseNotLookedAtAgain) {
                 Step::Grant(waiter)
@@ -204,19 +207,17 @@ impl<C: Clone> Engine<C> {
                 Step::Renew
             };
         }
-        let next = seat.used + 1;
+        let next = entry.used + 1;
         let bounded = self.options.local_run_grants;
-        let run_over = (seat.others > 0 || session)
-            && (seat.run >= bounded
-                || seat.run_since.is_some_and(|at| now.since(at) >= self.options.local_run_time));
-        if bounded == 0 || run_over && seat.others > 0 {
+        let run_over = self.is_run_over(now, entry, came);
+        if bounded == 0 || run_over && entry.others > 0 {
             return Step::Requeue;
         }
         if run_over && !planted!(OthersIgnored) {
             // Whether anybody waits, only a look can tell.
             return Step::Renew;
         }
-        if session && next > seat.end {
+        if session && next > entry.end {
             return Step::Requeue;
         }
         // Tokens must not outrun the store's clock: it is what a lost counter starts again from.
@@ -225,8 +226,9 @@ impl<C: Clone> Engine<C> {
         if next > bound.saturating_add(TOKEN_BLOCK) && !session {
             return Step::Requeue;
         }
-        let room = next <= seat.end && (session || next < bound) || planted!(BlockNotReserved);
-        let fresh = now.since(seat.contact) < self.options.heartbeat();
+        let room = next <= entry.end && (session || next < bound) || planted!(BlockNotReserved);
+        // No answer is younger than the way of its request and back.
+        let fresh = now.since(entry.contact) < self.claim() / 3;
         // Less than a renewal that asks for `own` gives, so that one renewal is enough.
         if room && fresh && left >= (own.min(most) / 2).min(self.options.lease / 3) {
             Step::Grant(waiter)
@@ -235,35 +237,57 @@ impl<C: Clone> Engine<C> {
         }
     }
 
-    /// Gives a seat that is held to the call that is next.
+    /// Whether the local run ends before a caller that came at `came`: after so many grants, or so
+    /// long; and before whoever may have come later than a waiter of another client, unless by the
+    /// length of the latest tenures its own will end in time.
+    fn is_run_over(&self, now: Time, entry: &Entry<C>, came: Time) -> bool {
+        let session = self.options.keeping == Keeping::Session;
+        if entry.others == 0 && !session {
+            return false;
+        }
+        let Options { local_run_grants, local_run_time, .. } = self.options;
+        let ran = entry.run_since.map_or(Duration::ZERO, |at| now.since(at));
+        let pace = self.lock_ref(entry.lock).map_or(Duration::ZERO, |lock| lock.pace);
+        let late = came > entry.alone && !planted!(LatecomersRun);
+        // Where nobody tells of waiters, one may have come just after the last look.
+        let waited = if entry.others > 0 { ran } else { now.since(entry.alone) };
+        entry.run > 0 && entry.run >= local_run_grants
+            || ran >= local_run_time
+            || late && waited.saturating_add(pace) > local_run_time
+    }
+
+    /// Gives an entry that is held to the call that is next.
     pub(super) fn grant(&mut self, now: Time, key: Key, waiter: CallKey, how: How) {
         let Some(call) = self.remove_call(waiter) else { return };
         let Some(ask) = call.ask().cloned() else { return };
-        if let Owner::Local(_) = ask.owner
+        if let Owner::Local(owner) = ask.owner
             && let Some(lock) = self.lock_mut(call.lock)
         {
             lock.waiting.pop_front();
-            lock.live -= 1;
+            lock.leave(owner);
         }
         let session = self.options.keeping == Keeping::Session;
-        let Some(seat) = self.seats.get_mut(key) else { return };
-        let first = !seat.told;
-        let token = if first { seat.token } else { seat.used + 1 };
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let first = !entry.told;
+        let token = if first { entry.token } else { entry.used + 1 };
         let how = if first { how } else { How::Local };
         let owner = match ask.owner {
             Owner::Local(owner) => Some(owner),
             Owner::Explicit(_) => None,
         };
-        seat.tenant = Some(Tenant { owner, holds: Vec::with_capacity(1), token, end: Time::ZERO });
-        seat.used = token;
-        seat.told = true;
-        seat.call = None;
-        if !first && (seat.others > 0 || session) {
-            seat.run += 1;
-            seat.run_since.get_or_insert(now);
+        // A local hand-off follows a release that its holder made.
+        let abandoned = if first { entry.abandoned } else { Abandoned::No };
+        let (holds, end) = (Vec::with_capacity(1), Time::ZERO);
+        entry.holder = Some(Holder { owner, holds, token, abandoned, since: now, end });
+        entry.used = token;
+        entry.told = true;
+        entry.call = None;
+        if !first && (entry.others > 0 || session) {
+            entry.run += 1;
+            entry.run_since.get_or_insert(now);
         }
-        let (valid_until, asked, others) = (seat.valid_until, seat.asked, seat.others);
-        let lock = seat.lock;
+        let (valid_until, asked, others) = (entry.valid_until, entry.asked, entry.others);
+        let lock = entry.lock;
         if let Some(lock) = self.lock_mut(lock) {
             lock.floor = lock.floor.max(token);
         }
@@ -271,27 +295,83 @@ impl<C: Clone> Engine<C> {
         // An explicit lease that came with the grant itself ends with it: it is not renewed.
         if first
             && ask.lease.is_some_and(|lease| lease <= asked)
-            && let Some(entry) = self.holds.get_mut(hold.key())
-            && entry.end > valid_until
+            && let Some(item) = self.holds.get_mut(hold.key())
+            && item.end > valid_until
         {
-            entry.end = valid_until;
+            item.end = valid_until;
             self.update_end(now, key);
         }
+        self.shorten(now, key);
         let grant = self.grant_of(key, hold, how, now.since(call.since));
         self.complete(call.call, Outcome::Granted(grant));
+        if let Some(owner) = owner {
+            self.serve_branches(now, key, owner);
+        }
         if others > 0 {
             self.tell_wanted(now, key);
         }
     }
 
-    /// Others wait: the local run begins, and the holder is told once.
-    pub(super) fn tell_wanted(&mut self, now: Time, key: Key) {
-        let Some(seat) = self.seats.get_mut(key) else { return };
-        if seat.at != At::Held {
+    /// Branches of one owner do not exclude each other: who holds the lock for it holds it for all
+    /// of its calls that wait.
+    fn serve_branches(&mut self, now: Time, key: Key, owner: u64) {
+        let Some(entry) = self.entries.get(key) else { return };
+        let Some(lock) = self.lock_ref(entry.lock) else { return };
+        if !lock.has_branch(owner) || planted!(BranchesWait) {
             return;
         }
-        seat.run_since.get_or_insert(now);
-        let holds = seat.tenant.as_ref().map(|tenant| tenant.holds.clone()).unwrap_or_default();
+        let is_branch = |call: &CallKey| {
+            self.calls.get(call.key()).is_some_and(|call| call.local_owner() == Some(owner))
+        };
+        let branches: Vec<CallKey> = lock.waiting.iter().copied().filter(is_branch).collect();
+        let index = entry.lock;
+        if let Some(lock) = self.lock_mut(index) {
+            lock.waiting.retain(|call| !branches.contains(call));
+            branches.iter().for_each(|_| lock.leave(owner));
+        }
+        for call in branches {
+            self.join(now, key, call);
+        }
+    }
+
+    /// A call that waited joins its owner's holds: now, or with the renewal that it needs.
+    fn join(&mut self, now: Time, key: Key, waiter: CallKey) {
+        let Some(call) = self.calls.get(waiter.key()) else { return };
+        let Some(ask) = call.ask().cloned() else { return };
+        let Some(entry) = self.entries.get(key) else { return };
+        if self.outlasts(now, entry, &ask) {
+            if let Some(call) = self.calls.get_mut(waiter.key()) {
+                (call.kind, call.entry) = (CallKind::Join(ask), Some(key));
+            }
+            if let Some(entry) = self.entries.get_mut(key) {
+                entry.companions.push(waiter);
+            }
+            return self.beat_by(key, now);
+        }
+        let Some(call) = self.remove_call(waiter) else { return };
+        let hold = self.add_hold(now, key, &ask, call.call.clone());
+        let grant = self.grant_of(key, hold, How::Reentry, now.since(call.since));
+        self.complete(call.call, Outcome::Granted(grant));
+    }
+
+    /// The entry has no holder any more.
+    pub(super) fn end_tenure(&mut self, now: Time, key: Key) -> Option<Holder> {
+        let entry = self.entries.get_mut(key)?;
+        let (holder, lock) = (entry.holder.take()?, entry.lock);
+        if let Some(lock) = self.lock_mut(lock) {
+            lock.lasted(now.since(holder.since));
+        }
+        Some(holder)
+    }
+
+    /// Others wait: the local run begins, and the holder is told once.
+    pub(super) fn tell_wanted(&mut self, now: Time, key: Key) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if entry.at != At::Held {
+            return;
+        }
+        entry.run_since.get_or_insert(now);
+        let holds = entry.holder.as_ref().map(|holder| holder.holds.clone()).unwrap_or_default();
         for hold in holds {
             if let Some(hold) = self.holds.get_mut(hold.key())
                 && !hold.wanted
@@ -305,21 +385,23 @@ impl<C: Clone> Engine<C> {
     /// Takes a pending call out, with whatever it had going at the store.
     pub(super) fn withdraw(&mut self, now: Time, key: CallKey) -> Option<Call<C>> {
         let call = self.remove_call(key)?;
-        match &call.wish {
-            Wish::Acquire(Ask { owner: Owner::Explicit(_), .. }) => {
-                if let Some(seat) = call.seat
+        match &call.kind {
+            CallKind::Acquire(Ask { owner: Owner::Explicit(_), .. }) => {
+                if let Some(entry) = call.entry
                     && !planted!(CancelLeavesWaiter)
                 {
-                    self.part(now, seat, None, false);
+                    self.part(now, entry, None, false);
                 }
             }
-            Wish::Acquire(_) => {
+            CallKind::Acquire(_) => {
                 let mut idle = None;
-                if let Some(lock) = self.lock_mut(call.lock) {
-                    lock.live -= 1;
+                if let Some(owner) = call.local_owner()
+                    && let Some(lock) = self.lock_mut(call.lock)
+                {
+                    lock.leave(owner);
                     if lock.live == 0 {
                         lock.waiting.clear();
-                        idle = lock.seat;
+                        idle = lock.entry;
                     } else if lock.waiting.len() > 32 && lock.waiting.len() > 2 * lock.live {
                         let calls = &self.calls;
                         let (index, _) = self.locks.at(call.lock)?;
@@ -328,32 +410,37 @@ impl<C: Clone> Engine<C> {
                         }
                     }
                 }
-                if let Some(seat) = idle
-                    && self.seats.get(seat).is_some_and(|seat| seat.tenant.is_none())
+                if let Some(entry) = idle
+                    && self.entries.get(entry).is_some_and(|entry| entry.holder.is_none())
                 {
-                    self.part(now, seat, None, false);
+                    self.part(now, entry, None, false);
                 }
                 self.retire_lock(call.lock);
             }
-            Wish::Join(_) | Wish::Extend { .. } => {}
+            CallKind::Join(_) | CallKind::Extend { .. } => {}
         }
         Some(call)
     }
 
     pub(super) fn call_expired(&mut self, now: Time, key: Key) {
         let Some(call) = self.calls.get(key) else { return };
-        let seat = match call.seat {
-            Some(seat) => Some(seat),
-            None => self.lock_ref(call.lock).and_then(|lock| lock.seat),
+        let entry = match call.entry {
+            Some(entry) => Some(entry),
+            None => self.lock_ref(call.lock).and_then(|lock| lock.entry),
         };
-        let seat = seat.and_then(|seat| self.seats.get(seat));
-        let answered = self.link.up && seat.is_some_and(|s| matches!(s.at, At::Queued | At::Held));
-        let trouble = seat.and_then(|seat| seat.trouble.clone());
+        let entry = entry.and_then(|entry| self.entries.get(entry));
+        let answered = self.link.up && entry.is_some_and(|s| matches!(s.at, At::Queued | At::Held));
+        let trouble = entry.and_then(|entry| entry.trouble.clone());
         let is_try = call.ask().is_none_or(|ask| ask.patience == Patience::Try);
+        // A bound shorter than a round trip says nothing of a store that has had no time to answer.
+        let hasty = self.link.up && now.since(call.since) < self.options.heartbeat();
         let error = if let Some(trouble) = trouble {
             Error::new(ErrorKind::Unavailable, trouble)
         } else if answered && !is_try {
             Error::new(ErrorKind::TimedOut, "the lock was not free within the wait's bound")
+        } else if hasty && !is_try {
+            let text = "the store had no time to answer within the wait's bound: try longer";
+            Error::new(ErrorKind::TimedOut, text)
         } else {
             let text = self.unavailable("the store did not answer");
             Error::new(ErrorKind::Unavailable, text)

@@ -1,6 +1,7 @@
-//! One lock as this client sees it: its seat at the store, and the local queue.
+//! One lock as this client sees it: its entry at the store, and the local queue.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use crate::engine::slab::Key;
 use crate::hold::CallKey;
@@ -11,24 +12,66 @@ pub(crate) struct Lock {
     pub name: Name,
     /// Handles given out.
     pub pins: u32,
-    /// Seats, present and parting, that refer to this lock.
-    pub seats: u32,
+    /// Entries, present and parting, that refer to this lock.
+    pub entries: u32,
     /// The highest token that this client ever had for the lock.
     pub floor: u64,
-    /// The seat that local owners share, unless it is being given up.
-    pub seat: Option<Key>,
+    /// The entry that local owners share, unless it is being given up.
+    pub entry: Option<Key>,
     /// Local waiters, first come first. Entries whose call has ended are passed over.
     pub waiting: VecDeque<CallKey>,
     /// How many entries of `waiting` still wait.
     pub live: usize,
+    /// How many of them each local owner has.
+    branches: BTreeMap<u64, u32>,
+    /// How long the latest tenures of this client's holders lasted: the longest of them, each one
+    /// counting half as much as the one after it.
+    pub pace: Duration,
 }
 
 impl Lock {
     pub fn new(name: Name) -> Lock {
-        Lock { name, pins: 0, seats: 0, floor: 0, seat: None, waiting: VecDeque::new(), live: 0 }
+        Lock {
+            name,
+            pins: 0,
+            entries: 0,
+            floor: 0,
+            entry: None,
+            waiting: VecDeque::new(),
+            live: 0,
+            branches: BTreeMap::new(),
+            pace: Duration::ZERO,
+        }
+    }
+
+    /// A call of this owner waits from now on; its place in `waiting` is the caller's affair.
+    pub fn enter(&mut self, owner: u64) {
+        self.live += 1;
+        *self.branches.entry(owner).or_default() += 1;
+    }
+
+    /// A call of this owner waits no longer.
+    pub fn leave(&mut self, owner: u64) {
+        self.live -= 1;
+        if let Some(count) = self.branches.get_mut(&owner) {
+            *count -= 1;
+            if *count == 0 {
+                self.branches.remove(&owner);
+            }
+        }
+    }
+
+    /// Whether a call of this owner waits.
+    pub fn has_branch(&self, owner: u64) -> bool {
+        self.branches.contains_key(&owner)
+    }
+
+    /// A tenure of one of this client's holders lasted so long.
+    pub fn lasted(&mut self, span: Duration) {
+        self.pace = span.max(self.pace / 2);
     }
 
     pub fn is_unused(&self) -> bool {
-        self.pins == 0 && self.seats == 0 && self.live == 0
+        self.pins == 0 && self.entries == 0 && self.live == 0
     }
 }

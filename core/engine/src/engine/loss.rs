@@ -1,43 +1,43 @@
 //! A hold ends before its release, and its holder is told.
 
 use crate::engine::Engine;
-use crate::engine::call::Wish;
-use crate::engine::seat::At;
+use crate::engine::call::{Call, CallKind};
+use crate::engine::entry::At;
 use crate::engine::slab::Key;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Note, Outcome};
-use crate::hold::{CallKey, LossReason};
+use crate::hold::{CallKey, HoldKey, LossReason, Patience};
 use crate::time::Time;
 use crate::token::Token;
 
 impl<C: Clone> Engine<C> {
-    /// The seat's time is over by our own clock: tell the holders, and release what the store may
+    /// The entry's time is over by our own clock: tell the holders, and release what the store may
     /// still keep.
     pub(super) fn expire(&mut self, now: Time, key: Key) {
-        let Some(seat) = self.seats.get(key) else { return };
-        let reason = seat.ended(now).unwrap_or(LossReason::NotRenewed);
+        let Some(entry) = self.entries.get(key) else { return };
+        let reason = entry.ended(now).unwrap_or(LossReason::NotRenewed);
         self.lose(now, key, reason);
     }
 
-    /// The store no longer has the seat's hold. That may be news of a hold whose time was over
+    /// The store no longer has the entry's hold. That may be news of a hold whose time was over
     /// before, as of a process that was paused: then that is what its holders hear.
     pub(super) fn vanish(&mut self, now: Time, key: Key, reason: LossReason) {
-        let Some(seat) = self.seats.get_mut(key) else { return };
-        let ended = seat.ended(now).filter(|_| !planted!(EndedIsBroken));
-        seat.at = if seat.exposed_until > 0 { At::Unclear } else { At::Nowhere };
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let ended = entry.ended(now).filter(|_| !planted!(EndedIsBroken));
+        entry.at = if entry.exposed_until > 0 { At::Unclear } else { At::Nowhere };
         self.lose(now, key, ended.unwrap_or(reason));
     }
 
-    /// Tells every holder of the seat that it is lost, gives the seat up, and queues again for
+    /// Tells every holder of the entry that it is lost, gives the entry up, and queues again for
     /// those who wait.
     pub(super) fn lose(&mut self, now: Time, key: Key, reason: LossReason) {
-        let Some(seat) = self.seats.get_mut(key) else { return };
-        let (lock, name) = (seat.lock, seat.name.clone());
-        let tenant = seat.tenant.take();
-        let pending = seat.call.take();
-        if let Some(tenant) = tenant {
-            let token = Token(tenant.token);
-            for hold in tenant.holds {
+        let holder = self.end_tenure(now, key);
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let (lock, name) = (entry.lock, entry.name.clone());
+        let pending = entry.call.take();
+        if let Some(holder) = holder {
+            let token = Token(holder.token);
+            for hold in holder.holds {
                 if let Some(hold) = self.holds.get_mut(hold.key()) {
                     hold.lost = Some(reason);
                     self.effects.push_back(Effect::Lost(hold.call.clone(), reason));
@@ -46,7 +46,7 @@ impl<C: Clone> Engine<C> {
             let note = Note::Lost { lock: name, token, reason };
             self.effects.push_back(Effect::Note(note));
         }
-        self.release_companions(key, reason);
+        self.release_companions(now, key, &lost(reason));
         self.part(now, key, None, true);
         if let Some(call) = pending
             && self.calls.get(call.key()).is_some()
@@ -56,25 +56,31 @@ impl<C: Clone> Engine<C> {
         self.reopen(now, lock);
     }
 
-    /// What waited for the lost hold: an extend fails; a re-entry becomes a wait like any other.
-    fn release_companions(&mut self, key: Key, reason: LossReason) {
-        for call in self.companions(key) {
-            let Some(entry) = self.calls.get_mut(call.key()) else { continue };
-            match &entry.wish {
-                Wish::Extend { .. } => {
-                    if let Some(entry) = self.remove_call(call) {
-                        self.complete(entry.call, Outcome::Failed(lost(reason)));
+    /// What waited for a renewal of holds that have ended: an extend fails; a re-entry belongs to
+    /// its owner, and becomes a wait like any other, at the place that its age gives it.
+    pub(super) fn release_companions(&mut self, now: Time, key: Key, error: &Error) {
+        let companions = self.companions(key);
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.companions.clear();
+        }
+        for call in companions {
+            let Some(item) = self.calls.get_mut(call.key()) else { continue };
+            match &item.kind {
+                CallKind::Extend { .. } => {
+                    if let Some(item) = self.remove_call(call) {
+                        self.complete(item.call, Outcome::Failed(error.clone()));
                     }
                 }
-                Wish::Join(ask) => {
+                CallKind::Join(ask) => {
                     let ask = ask.clone();
-                    let lock = entry.lock;
-                    entry.wish = Wish::Acquire(ask);
-                    entry.seat = None;
-                    let age = entry.age();
+                    let lock = item.lock;
+                    item.kind = CallKind::Acquire(ask);
+                    item.entry = None;
+                    let age = item.age();
                     self.queue_by_age(lock, call, age);
+                    self.end_late_try(now, lock, call);
                 }
-                Wish::Acquire(_) => {}
+                CallKind::Acquire(_) => {}
             }
         }
     }
@@ -82,20 +88,46 @@ impl<C: Clone> Engine<C> {
     /// Puts a call into the local queue at the place that its age gives it.
     fn queue_by_age(&mut self, lock: u32, call: CallKey, age: (Time, u32)) {
         let calls = &self.calls;
+        let Some(owner) = calls.get(call.key()).and_then(Call::local_owner) else { return };
         let Some((index, _)) = self.locks.at(lock) else { return };
         let Some(lock) = self.locks.get_mut(index) else { return };
         let younger = |other: &CallKey| calls.get(other.key()).is_some_and(|c| c.age() > age);
         let at = lock.waiting.iter().position(younger).unwrap_or(lock.waiting.len());
         lock.waiting.insert(at, call);
-        lock.live += 1;
+        lock.enter(owner);
     }
 
-    /// The extends and re-entries that wait for the seat's next renewal.
+    /// A try that is not the next to be served has failed.
+    fn end_late_try(&mut self, now: Time, lock: u32, call: CallKey) {
+        let asks = self.calls.get(call.key()).and_then(Call::ask);
+        let is_try = asks.is_some_and(|ask| ask.patience == Patience::Try);
+        if is_try
+            && self.first_waiter(lock) != Some(call)
+            && let Some(call) = self.withdraw(now, call)
+        {
+            self.complete(call.call, Outcome::Failed(super::local::contended()));
+        }
+    }
+
+    /// What waited for a longer lease of a hold that was released meanwhile fails.
+    pub(super) fn end_extends(&mut self, key: Key, hold: HoldKey) {
+        for call in self.companions(key) {
+            let kind = self.calls.get(call.key()).map(|call| &call.kind);
+            if matches!(kind, Some(CallKind::Extend { hold: of, .. }) if *of == hold)
+                && !planted!(ExtendOutlivesHold)
+                && let Some(call) = self.remove_call(call)
+            {
+                self.complete(call.call, Outcome::Failed(super::release::not_held()));
+            }
+        }
+    }
+
+    /// The extends and re-entries that wait for the entry's next renewal.
     pub(super) fn companions(&mut self, key: Key) -> Vec<CallKey> {
         let calls = &self.calls;
-        let Some(seat) = self.seats.get_mut(key) else { return Vec::new() };
-        seat.companions.retain(|call| calls.get(call.key()).is_some());
-        seat.companions.clone()
+        let Some(entry) = self.entries.get_mut(key) else { return Vec::new() };
+        entry.companions.retain(|call| calls.get(call.key()).is_some());
+        entry.companions.clone()
     }
 }
 

@@ -4,6 +4,7 @@ mod beat;
 mod call;
 mod clock;
 mod close;
+mod entry;
 mod fingerprint;
 mod flight;
 mod link;
@@ -13,7 +14,6 @@ mod loss;
 mod query;
 mod release;
 mod reply;
-mod seat;
 mod slab;
 mod timer;
 
@@ -23,12 +23,12 @@ use std::time::Duration;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng as _, SeedableRng as _};
 
-use crate::engine::call::{Call, Hold, Wish};
+use crate::engine::call::{Call, CallKind, Hold};
+use crate::engine::entry::{Entry, Holder};
 use crate::engine::flight::{Flight, Flights};
 use crate::engine::link::Link;
 use crate::engine::lock::Lock;
 use crate::engine::query::Query;
-use crate::engine::seat::Seat;
 use crate::engine::slab::{Key, Slab};
 use crate::engine::timer::{Due, Timers};
 use crate::error::{Error, ErrorKind};
@@ -75,13 +75,13 @@ pub struct Engine<C> {
     arrived: u32,
     locks: Slab<Lock>,
     names: BTreeMap<Name, Key>,
-    seats: Slab<Seat<C>>,
+    entries: Slab<Entry<C>>,
     holds: Slab<Hold<C>>,
     calls: Slab<Call<C>>,
     queries: Slab<Query<C>>,
     flights: Flights,
     timers: Timers,
-    /// When which seat wants to be renewed or to show that it lives.
+    /// When which entry wants to be renewed or to show that it lives.
     beats: BTreeSet<(Time, Key)>,
     link: Link,
     closing: Option<close::Closing<C>>,
@@ -103,7 +103,7 @@ impl<C: Clone> Engine<C> {
             arrived: 0,
             locks: Slab::new(),
             names: BTreeMap::new(),
-            seats: Slab::new(),
+            entries: Slab::new(),
             holds: Slab::new(),
             calls: Slab::new(),
             queries: Slab::new(),
@@ -134,8 +134,8 @@ impl<C: Clone> Engine<C> {
 
     /// Gives back a key.
     pub fn forget(&mut self, lock: LockKey) {
-        if let Some(entry) = self.lock_mut(lock.0) {
-            entry.pins = entry.pins.saturating_sub(1);
+        if let Some(item) = self.lock_mut(lock.0) {
+            item.pins = item.pins.saturating_sub(1);
         }
         self.retire_lock(lock.0);
     }
@@ -164,7 +164,7 @@ impl<C: Clone> Engine<C> {
             Owner::Local(owner) => self.acquire_local(now, lock.0, owner, ask, call),
             Owner::Explicit(_) => self.acquire_explicit(now, lock.0, ask, call),
         };
-        self.settle(now);
+        self.send_due_beats(now);
         acquired
     }
 
@@ -173,7 +173,7 @@ impl<C: Clone> Engine<C> {
     pub fn cancel(&mut self, now: Time, call: CallKey) -> bool {
         let now = self.at(now);
         let there = self.withdraw(now, call).is_some();
-        self.settle(now);
+        self.send_due_beats(now);
         there
     }
 
@@ -191,17 +191,17 @@ impl<C: Clone> Engine<C> {
     ) -> Result<(), Error> {
         let now = self.at(now);
         check_lease(lease)?;
-        let seat = self.live_seat(now, hold)?;
-        let lock = self.seats.get(seat).map_or(0, |seat| seat.lock);
+        let entry = self.live_entry(now, hold)?;
+        let lock = self.entries.get(entry).map_or(0, |entry| entry.lock);
         let deadline = now + self.options.request_timeout;
-        let wish = Wish::Extend { hold, lease };
+        let kind = CallKind::Extend { hold, lease };
         let deadline = Some(deadline);
-        let key = self.add_call(call, wish, lock, Some(seat), deadline);
-        if let Some(seat) = self.seats.get_mut(seat) {
-            seat.companions.push(key);
+        let key = self.add_call(call, kind, lock, Some(entry), deadline);
+        if let Some(entry) = self.entries.get_mut(entry) {
+            entry.companions.push(key);
         }
-        self.beat_by(seat, now);
-        self.settle(now);
+        self.beat_by(entry, now);
+        self.send_due_beats(now);
         Ok(())
     }
 
@@ -209,22 +209,28 @@ impl<C: Clone> Engine<C> {
     pub fn remaining(&self, now: Time, hold: HoldKey) -> Option<Duration> {
         let now = self.now.max(now);
         let hold = self.holds.get(hold.key())?;
-        let seat = self.seats.get(hold.seat)?;
-        let end = seat.ends_at();
+        let entry = self.entries.get(hold.entry)?;
+        let end = entry.ends_at();
         if hold.lost.is_some() || end <= now { None } else { Some(end.since(now)) }
     }
 
     /// How many holds the local `owner` has on the lock.
     pub fn count(&self, now: Time, lock: LockKey, owner: u64) -> usize {
+        let holder = self.holder(now, lock).filter(|holder| holder.owner == Some(owner));
+        holder.map_or(0, |holder| holder.holds.len())
+    }
+
+    /// Whether any local owner holds the lock.
+    pub fn is_held(&self, now: Time, lock: LockKey) -> bool {
+        self.holder(now, lock).is_some()
+    }
+
+    /// The local owner that holds the lock now.
+    fn holder(&self, now: Time, lock: LockKey) -> Option<&Holder> {
         let now = self.now.max(now);
-        let seat = self.locks.at(lock.0).and_then(|(_, lock)| lock.seat);
-        let Some(seat) = seat.and_then(|seat| self.seats.get(seat)) else { return 0 };
-        match &seat.tenant {
-            Some(tenant) if tenant.owner == Some(owner) && now < seat.ends_at() => {
-                tenant.holds.len()
-            }
-            _ => 0,
-        }
+        let entry = self.locks.at(lock.0).and_then(|(_, lock)| lock.entry)?;
+        let entry = self.entries.get(entry)?;
+        entry.holder.as_ref().filter(|_| now < entry.ends_at())
     }
 
     /// How many calls wait in this client.
@@ -237,6 +243,19 @@ impl<C: Clone> Engine<C> {
         self.holds.is_empty() && self.calls.is_empty()
     }
 
+    /// Whether nothing is left that the store should hear of: no hold but lost ones, no wait, and no
+    /// release on its way.
+    pub fn is_settled(&self) -> bool {
+        let live = |key: &Key| self.holds.get(*key).is_some_and(|hold| hold.lost.is_none());
+        let parting = |key: &Key| {
+            let entry = self.entries.get(*key);
+            entry.is_some_and(|entry| entry.parting.is_some() || entry.after.is_some())
+        };
+        self.calls.is_empty()
+            && !self.holds.keys().iter().any(live)
+            && !self.entries.keys().iter().any(parting)
+    }
+
     /// Takes what happened at the store's side.
     pub fn handle(&mut self, now: Time, event: Event) {
         let now = self.at(now);
@@ -247,7 +266,7 @@ impl<C: Clone> Engine<C> {
             Event::Reply { request, result } => self.replied(now, request, result),
             Event::Push(push) => self.pushed(now, push),
         }
-        self.settle(now);
+        self.send_due_beats(now);
     }
 
     /// The next thing to do; call until `None` after each of the other calls.
@@ -266,7 +285,7 @@ impl<C: Clone> Engine<C> {
     }
 
     /// What every call ends with: the beats that are due leave together.
-    fn settle(&mut self, now: Time) {
+    fn send_due_beats(&mut self, now: Time) {
         if self.link.up && self.beats.first().is_some_and(|&(at, _)| at <= now) {
             self.send_beats(now);
         }
@@ -285,14 +304,14 @@ impl<C: Clone> Engine<C> {
     fn add_call(
         &mut self,
         call: C,
-        wish: Wish,
+        kind: CallKind,
         lock: u32,
-        seat: Option<Key>,
+        entry: Option<Key>,
         deadline: Option<Time>,
     ) -> CallKey {
         let (since, nth) = (self.now, self.arrived);
         self.arrived += 1;
-        let key = self.calls.insert(Call { call, wish, lock, seat, since, nth, deadline });
+        let key = self.calls.insert(Call { call, kind, lock, entry, since, nth, deadline });
         if let Some(at) = deadline {
             self.timers.insert((at, Due::Call(key)));
         }
@@ -307,31 +326,51 @@ impl<C: Clone> Engine<C> {
         Some(call)
     }
 
-    /// A fresh hold id. Its low 32 bits say where the seat is, so that a push finds it at once.
-    fn mint(&mut self, seat: Key) -> HoldId {
+    /// A fresh hold id. Its low 32 bits say where the entry is, so that a push finds it at once.
+    fn mint(&mut self, entry: Key) -> HoldId {
         let high = u128::from(self.random.next_u64()) << 64;
         let low = u128::from(self.random.next_u32()) << 32;
         let (high, low) = if planted!(HoldIdReused) { (1 << 64, 0) } else { (high, low) };
-        HoldId(high | low | u128::from(seat.index))
+        HoldId(high | low | u128::from(entry.index))
     }
 
     /// Whether this client has something in hand under a hold id; the simulator asks.
     #[cfg(feature = "plant")]
     pub fn knows(&self, hold: HoldId) -> bool {
-        self.seat_of(hold).is_some() || self.is_leaving(hold)
+        self.entry_of(hold).is_some() || self.is_leaving(hold)
+    }
+
+    /// What is left in the client, by kind: nothing when nobody holds, waits or has a handle; the
+    /// simulator asks.
+    #[cfg(feature = "plant")]
+    pub fn leftovers(&self) -> Vec<(&'static str, usize)> {
+        let mut left = vec![
+            ("locks", self.locks.len()),
+            ("names", self.names.len()),
+            ("entries", self.entries.len()),
+            ("holds", self.holds.len()),
+            ("calls", self.calls.len()),
+            ("queries", self.queries.len()),
+            ("flights", self.flights.len()),
+            ("timers", self.timers.len()),
+            ("beats", self.beats.len()),
+            ("effects", self.effects.len()),
+        ];
+        left.retain(|(_, count)| *count > 0);
+        left
     }
 
     /// Whether a release of the hold is on its way, or will be: it says what was used, and may have
-    /// a seat elsewhere, or go along with an acquire.
+    /// an entry elsewhere, or go along with an acquire.
     fn is_leaving(&self, hold: HoldId) -> bool {
-        self.seats.keys().into_iter().filter_map(|key| self.seats.get(key)).any(|seat| {
-            seat.id == hold || seat.after.as_ref().is_some_and(|it| it.release.hold == hold)
+        self.entries.keys().into_iter().filter_map(|key| self.entries.get(key)).any(|entry| {
+            entry.id == hold || entry.after.as_ref().is_some_and(|it| it.release.hold == hold)
         })
     }
 
-    fn seat_of(&self, hold: HoldId) -> Option<Key> {
+    fn entry_of(&self, hold: HoldId) -> Option<Key> {
         let index = (hold.0 & 0xffff_ffff) as u32;
-        self.seats.at(index).filter(|(_, seat)| seat.id == hold).map(|(key, _)| key)
+        self.entries.at(index).filter(|(_, entry)| entry.id == hold).map(|(key, _)| key)
     }
 
     fn lock_mut(&mut self, index: u32) -> Option<&mut Lock> {
@@ -374,6 +413,7 @@ impl<C: Clone> Engine<C> {
 
     /// A delay before the next try: doubling from 10 ms to 1 s, by half at random.
     fn backoff(&mut self, tries: u32) -> Duration {
+        let tries = if planted!(NoBackoff) { 0 } else { tries };
         let full = (10u64 << tries.min(7)).min(1_000) * 1_000;
         let half = full / 2;
         Duration::from_micros(half + self.random.next_u64() % half)

@@ -9,7 +9,7 @@ use crate::event::{Effect, Outcome};
 use crate::name::Name;
 use crate::options::Keeping;
 use crate::reply::{Body, Failure, RefusalKind, Reply};
-use crate::request::Op;
+use crate::request::{Break, Op};
 use crate::time::Time;
 
 /// A question until its answer.
@@ -44,9 +44,10 @@ impl<C: Clone> Engine<C> {
         self.query(now, Op::List { prefix: prefix.to_owned(), limit }, call);
     }
 
-    /// Ends every hold on a lock, whoever has it. Completes with [`Outcome::Broken`].
-    pub fn break_lock(&mut self, now: Time, name: &Name, call: C) {
-        self.query(now, Op::Break(name.clone()), call);
+    /// Ends the holds of the tenure that `token` belongs to, whoever has them; none that came
+    /// after it. Completes with [`Outcome::Broken`].
+    pub fn break_lock(&mut self, now: Time, what: Break, call: C) {
+        self.query(now, Op::Break(what), call);
     }
 
     /// Asks the holder of a lock to give it up soon. Completes with [`Outcome::Revoked`]; fails as
@@ -81,7 +82,7 @@ impl<C: Clone> Engine<C> {
     }
 
     fn send_query(&mut self, now: Time, key: Key) {
-        if !self.link.up {
+        if !self.link.takes_work() {
             return;
         }
         let Some(query) = self.queries.get_mut(key) else { return };
@@ -116,7 +117,7 @@ impl<C: Clone> Engine<C> {
             Ok(reply) => match reply.body {
                 Body::Inspect(info) => Outcome::Inspected(info.map(Box::new)),
                 Body::List(names) => Outcome::Listed(names),
-                Body::Break(count) => Outcome::Broken(count),
+                Body::Break(broken) => Outcome::Broken(broken),
                 Body::Revoke(told) => Outcome::Revoked(told),
                 _ => Outcome::Time(reply.now),
             },
@@ -133,7 +134,7 @@ impl<C: Clone> Engine<C> {
     /// Half-way to its deadline, a listing that is under way asks whether the store still answers.
     pub(super) fn query_due(&mut self, now: Time, key: Key) {
         let half_way = self.half_way(now);
-        let live = self.link.up && !self.link.abandoned;
+        let live = self.link.takes_work();
         let Some(query) = self.queries.get_mut(key) else { return };
         if query.is_listing() && query.in_flight && live && !query.doubted {
             query.doubted = true;

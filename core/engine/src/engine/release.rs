@@ -1,10 +1,10 @@
-//! Giving a hold up, handing the seat on, and leaving the store.
+//! Giving a hold up, handing the entry on, and leaving the store.
 
 use std::time::Duration;
 
-use crate::engine::call::Wish;
+use crate::engine::call::CallKind;
+use crate::engine::entry::{After, At, Entry, Parting};
 use crate::engine::flight::{Flight, Purpose};
-use crate::engine::seat::{After, At, Parting, Seat};
 use crate::engine::slab::Key;
 use crate::engine::{Ended, Engine};
 use crate::error::{Error, ErrorKind};
@@ -17,7 +17,7 @@ use crate::time::{Time, micros_up};
 /// How late a try may take effect: half of what stores allow for a request without a claim.
 const TRY_SLACK: Duration = Duration::from_secs(3);
 
-/// What to do with a seat that is held and has no tenant.
+/// What to do with an entry that is held and has no holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Grant it to this call.
@@ -38,43 +38,48 @@ impl<C: Clone> Engine<C> {
     pub fn release(&mut self, now: Time, hold: HoldKey, call: Option<C>) -> Result<Ended, Error> {
         let now = self.at(now);
         let released = self.release_hold(now, hold, call);
-        self.settle(now);
+        self.send_due_beats(now);
         released
     }
 
     fn release_hold(&mut self, now: Time, hold: HoldKey, call: Option<C>) -> Result<Ended, Error> {
-        let seat = self.live_seat(now, hold);
+        let entry = self.live_entry(now, hold);
         self.holds.remove(hold.key());
-        let key = seat?;
-        let Some(seat) = self.seats.get_mut(key) else { return Err(not_held()) };
-        if let Some(tenant) = &mut seat.tenant {
-            if let Some(at) = tenant.holds.iter().rposition(|other| *other == hold) {
-                tenant.holds.remove(at);
+        let key = entry?;
+        self.end_extends(key, hold);
+        let Some(entry) = self.entries.get_mut(key) else { return Err(not_held()) };
+        if let Some(holder) = &mut entry.holder {
+            if let Some(at) = holder.holds.iter().rposition(|other| *other == hold) {
+                holder.holds.remove(at);
             }
-            if !tenant.holds.is_empty() {
+            if !holder.holds.is_empty() {
                 self.update_end(now, key);
                 return Ok(Ended::Done);
             }
         }
-        seat.tenant = None;
+        self.end_tenure(now, key);
+        if !planted!(JoinForgotten) {
+            self.release_companions(now, key, &not_held());
+        }
         Ok(self.hand_on(now, key, How::Local, call))
     }
 
-    /// The seat of a hold that is still good.
-    pub(super) fn live_seat(&mut self, now: Time, hold: HoldKey) -> Result<Key, Error> {
-        let Some(entry) = self.holds.get(hold.key()) else { return Err(not_held()) };
-        let key = entry.seat;
-        if entry.lost.is_none() && self.seats.get(key).is_some_and(|seat| seat.ends_at() <= now) {
+    /// The entry of a hold that is still good.
+    pub(super) fn live_entry(&mut self, now: Time, hold: HoldKey) -> Result<Key, Error> {
+        let Some(item) = self.holds.get(hold.key()) else { return Err(not_held()) };
+        let key = item.entry;
+        if item.lost.is_none() && self.entries.get(key).is_some_and(|entry| entry.ends_at() <= now)
+        {
             self.expire(now, key);
         }
-        let Some(entry) = self.holds.get(hold.key()) else { return Err(not_held()) };
-        match entry.lost {
+        let Some(item) = self.holds.get(hold.key()) else { return Err(not_held()) };
+        match item.lost {
             Some(reason) => Err(super::loss::lost(reason)),
             None => Ok(key),
         }
     }
 
-    /// Passes on a seat that is held and has no tenant. `call` waits for the release that this
+    /// Passes on an entry that is held and has no holder. `call` waits for the release that this
     /// is part of.
     pub(super) fn hand_on(&mut self, now: Time, key: Key, how: How, call: Option<C>) -> Ended {
         let step = self.next_step(now, key);
@@ -99,48 +104,48 @@ impl<C: Clone> Engine<C> {
         }
     }
 
-    /// Opens a seat for the local waiters of a lock that has none.
-    pub(super) fn open_seat(&mut self, now: Time, lock: u32) {
-        let key = self.new_seat(lock, None);
+    /// Opens an entry for the local waiters of a lock that has none.
+    pub(super) fn open_entry(&mut self, now: Time, lock: u32) {
+        let key = self.new_entry(lock, None);
         if let Some(lock) = self.lock_mut(lock) {
-            lock.seat = Some(key);
+            lock.entry = Some(key);
         }
         self.advance(now, key);
     }
 
-    /// Opens a seat for one explicit owner's call.
+    /// Opens an entry for one explicit owner's call.
     pub(super) fn open_explicit(&mut self, now: Time, call: CallKey) {
-        let Some(entry) = self.calls.get(call.key()) else { return };
-        let owner = match entry.ask().map(|ask| &ask.owner) {
+        let Some(item) = self.calls.get(call.key()) else { return };
+        let owner = match item.ask().map(|ask| &ask.owner) {
             Some(crate::hold::Owner::Explicit(owner)) => Some(owner.clone()),
             _ => None,
         };
-        let key = self.new_seat(entry.lock, owner);
-        if let Some(entry) = self.calls.get_mut(call.key()) {
-            entry.seat = Some(key);
+        let key = self.new_entry(item.lock, owner);
+        if let Some(item) = self.calls.get_mut(call.key()) {
+            item.entry = Some(key);
         }
-        if let Some(seat) = self.seats.get_mut(key) {
-            seat.call = Some(call);
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.call = Some(call);
         }
         self.advance(now, key);
     }
 
-    fn new_seat(&mut self, lock: u32, owner: Option<crate::id::OwnerId>) -> Key {
-        let id = self.mint(self.seats.next_key());
+    fn new_entry(&mut self, lock: u32, owner: Option<crate::id::OwnerId>) -> Key {
+        let id = self.mint(self.entries.next_key());
         let name = self.lock_mut(lock).map(|lock| {
-            lock.seats += 1;
+            lock.entries += 1;
             lock.name.clone()
         });
-        // Only locks that exist get a seat; a name is all that could be missing.
+        // Only locks that exist get an entry; a name is all that could be missing.
         let Some(name) = name else { return Key { index: u32::MAX, serial: 0 } };
-        self.seats.insert(Seat::new(id, lock, name, owner))
+        self.entries.insert(Entry::new(id, lock, name, owner))
     }
 
     /// Releases, and queues again behind the clients that wait, in one step at the store.
     fn requeue(&mut self, now: Time, key: Key, call: Option<C>) {
-        let Some(seat) = self.seats.get(key) else { return };
-        let lock = seat.lock;
-        if seat.flight.is_some() || seat.exposed_until > 0 {
+        let Some(entry) = self.entries.get(key) else { return };
+        let lock = entry.lock;
+        if entry.flight.is_some() || entry.exposed_until > 0 {
             self.part(now, key, call, false);
         } else {
             let parting = Parting {
@@ -151,18 +156,18 @@ impl<C: Clone> Engine<C> {
                 tries: 1,
                 in_time: true,
             };
-            let release = seat.release(true, false);
+            let release = entry.release(true, false, self.options.retention);
             let after = Some(After { release, parting });
             if let Some(lock) = self.lock_mut(lock) {
-                lock.seat = None;
+                lock.entry = None;
             }
-            self.drop_seat(key);
-            let next = self.new_seat(lock, None);
-            if let Some(seat) = self.seats.get_mut(next) {
-                seat.after = after;
+            self.drop_entry(key);
+            let next = self.new_entry(lock, None);
+            if let Some(entry) = self.entries.get_mut(next) {
+                entry.after = after;
             }
             if let Some(lock) = self.lock_mut(lock) {
-                lock.seat = Some(next);
+                lock.entry = Some(next);
             }
             self.advance(now, next);
             self.arm(next);
@@ -170,12 +175,12 @@ impl<C: Clone> Engine<C> {
         self.reopen(now, lock);
     }
 
-    /// A seat for the waiters that are left, if there are any and it has none.
+    /// An entry for the waiters that are left, if there are any and it has none.
     pub(super) fn reopen(&mut self, now: Time, lock: u32) {
-        if self.lock_ref(lock).is_some_and(|lock| lock.live > 0 && lock.seat.is_none())
+        if self.lock_ref(lock).is_some_and(|lock| lock.live > 0 && lock.entry.is_none())
             && self.closing.is_none()
         {
-            self.open_seat(now, lock);
+            self.open_entry(now, lock);
         }
     }
 
@@ -183,27 +188,27 @@ impl<C: Clone> Engine<C> {
     pub(super) fn part(&mut self, now: Time, key: Key, call: Option<C>, lost: bool) {
         self.split_after(now, key);
         let deadline = now + self.options.request_timeout;
-        let Some(seat) = self.seats.get_mut(key) else { return };
-        if seat.parting.is_some() {
+        self.end_tenure(now, key);
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if entry.parting.is_some() {
             return;
         }
-        seat.parting = Some(Parting {
+        entry.parting = Some(Parting {
             call,
             deadline,
-            told: seat.told,
-            lost: lost && seat.told,
+            told: entry.told,
+            lost: lost && entry.told,
             tries: 0,
             in_time: !lost,
         });
-        seat.tenant = None;
-        seat.call = None;
+        entry.call = None;
         // What was refused before says nothing about the release.
-        seat.retry_at = Time::ZERO;
-        let lock = seat.lock;
+        entry.retry_at = Time::ZERO;
+        let lock = entry.lock;
         if let Some(lock) = self.lock_mut(lock)
-            && lock.seat == Some(key)
+            && lock.entry == Some(key)
         {
-            lock.seat = None;
+            lock.entry = None;
         }
         self.no_beat(key);
         self.advance(now, key);
@@ -212,29 +217,29 @@ impl<C: Clone> Engine<C> {
 
     /// A release that was to go out with an acquire goes alone, since the acquire does not.
     pub(super) fn split_after(&mut self, now: Time, key: Key) {
-        let Some(seat) = self.seats.get_mut(key) else { return };
-        if seat.flight.is_some() {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if entry.flight.is_some() {
             return;
         }
-        let Some(after) = seat.after.take() else { return };
-        let lock = seat.lock;
-        let old = self.leaving_seat(lock, after.release.hold, after.release.used);
-        if let Some(seat) = self.seats.get_mut(old) {
-            seat.parting = Some(after.parting);
+        let Some(after) = entry.after.take() else { return };
+        let lock = entry.lock;
+        let old = self.leaving_entry(lock, after.release.hold, after.release.used);
+        if let Some(entry) = self.entries.get_mut(old) {
+            entry.parting = Some(after.parting);
         }
         self.advance(now, old);
         self.arm(old);
     }
 
-    /// A seat whose hold, of whatever origin, is only to be released.
-    pub(super) fn leaving_seat(&mut self, lock: u32, hold: HoldId, used: u64) -> Key {
+    /// An entry whose hold, of whatever origin, is only to be released.
+    pub(super) fn leaving_entry(&mut self, lock: u32, hold: HoldId, used: u64) -> Key {
         let deadline = self.now + self.options.request_timeout;
-        let key = self.new_seat(lock, None);
-        if let Some(seat) = self.seats.get_mut(key) {
-            seat.id = hold;
-            seat.used = used;
-            seat.at = At::Unclear;
-            seat.parting = Some(Parting {
+        let key = self.new_entry(lock, None);
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.id = hold;
+            entry.used = used;
+            entry.at = At::Unclear;
+            entry.parting = Some(Parting {
                 call: None,
                 deadline,
                 told: false,
@@ -246,92 +251,101 @@ impl<C: Clone> Engine<C> {
         key
     }
 
-    /// Sends what the seat needs next, if anything, and if it may.
+    /// Sends what the entry needs next, if anything, and if it may.
     pub(super) fn advance(&mut self, now: Time, key: Key) {
-        let Some(seat) = self.seats.get(key) else { return };
-        if seat.flight.is_some() {
+        let Some(entry) = self.entries.get(key) else { return };
+        if entry.flight.is_some() {
             return;
         }
-        let nothing_there = seat.at == At::Nowhere && seat.exposed_until == 0;
-        if seat.parting.is_some() && nothing_there {
+        let nothing_there = entry.at == At::Nowhere && entry.exposed_until == 0;
+        if entry.parting.is_some() && nothing_there {
             return self.finish(key, Outcome::Released);
         }
-        if !self.link.up || now < seat.retry_at {
+        if !self.link.up || now < entry.retry_at {
             return self.arm(key);
         }
-        match (&seat.parting, seat.at) {
+        match (&entry.parting, entry.at) {
             (Some(_), _) => self.send_release(now, key),
+            // It would only queue behind what is not answered, and be late. A release that was to
+            // go along does not wait for it.
+            (None, At::Nowhere | At::Unclear) if self.link.doubted => self.split_after(now, key),
             (None, At::Nowhere | At::Unclear) => self.send_acquire(now, key),
             (None, At::Queued | At::Held) => {}
         }
     }
 
     fn send_acquire(&mut self, now: Time, key: Key) {
-        let Some(seat) = self.seats.get(key) else { return };
-        let (index, explicit) = (seat.lock, seat.call);
-        let first = if seat.owner.is_some() { explicit } else { self.first_waiter(index) };
+        let Some(entry) = self.entries.get(key) else { return };
+        let (index, explicit) = (entry.lock, entry.call);
+        let first = if entry.owner.is_some() { explicit } else { self.first_waiter(index) };
         let Some(first) = first else { return self.part(now, key, None, false) };
         let wait = self.wants_to_wait(key, first);
         let Some(ask) = self.calls.get(first.key()).and_then(|call| call.ask()) else { return };
         let (lease, attach) = (ask.lease.unwrap_or(self.options.lease), ask.attach);
-        let Some(seat) = self.seats.get(key) else { return };
+        let Some(entry) = self.entries.get(key) else { return };
         // The store refuses an instant that lies further ahead than twice the claim it is told.
-        let claim = if wait { self.options.claim.min(lease) } else { self.options.claim };
+        let silence = self.claim();
+        let claim = if wait { silence.min(lease) } else { silence };
         let claim = if planted!(ClaimShorterThanPoll) { claim / 10 } else { claim };
         let slack = if wait { claim } else { claim.min(TRY_SLACK) };
         let not_after = self.link.clock.estimate(now).saturating_add(micros_up(slack));
         let acquire = Acquire {
-            lock: seat.name.clone(),
-            hold: seat.id,
-            owner: seat.owner.clone(),
+            lock: entry.name.clone(),
+            hold: entry.id,
+            owner: entry.owner.clone(),
             mode: Mode::Exclusive,
             lease,
             not_after,
             floor: self.lock_ref(index).map_or(0, |lock| lock.floor),
-            wait: wait.then_some(Wait { ticket: seat.ticket, claim, silence: self.options.claim }),
+            wait: wait.then_some(Wait { ticket: entry.ticket, claim, silence }),
             attach: attach.map(crate::token::Token::get),
-            after: seat.after.as_ref().map(|after| after.release.clone()),
+            after: entry.after.as_ref().map(|after| after.release.clone()),
         };
-        let purpose = Purpose::Acquire { seat: key, lease, not_after, wait };
+        let purpose = Purpose::Acquire { entry: key, lease, not_after, wait };
         let id = self.send(Flight { sent: now, purpose }, Op::Acquire(acquire));
-        if let Some(seat) = self.seats.get_mut(key) {
-            seat.flight = Some(id);
-            seat.claim_lease = seat.claim_lease.min(claim.min(lease));
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.flight = Some(id);
+            if entry.alone == Time::ZERO {
+                entry.alone = now;
+            }
+            entry.claim_lease = entry.claim_lease.min(claim.min(lease));
+            entry.patience = entry.patience.max(self.options.claim.max(slack) * 2);
         }
         self.arm(key);
     }
 
-    /// Whether any call behind this seat is ready to wait.
+    /// Whether any call behind this entry is ready to wait.
     fn wants_to_wait(&self, key: Key, first: CallKey) -> bool {
         let patient = |call: &CallKey| {
             let ask = self.calls.get(call.key()).and_then(|call| call.ask());
             ask.is_some_and(|ask| ask.patience != Patience::Try && ask.attach.is_none())
         };
-        let Some(seat) = self.seats.get(key) else { return false };
-        if seat.owner.is_some() {
+        let Some(entry) = self.entries.get(key) else { return false };
+        if entry.owner.is_some() {
             return patient(&first);
         }
-        self.lock_ref(seat.lock).is_some_and(|lock| lock.waiting.iter().any(patient))
+        self.lock_ref(entry.lock).is_some_and(|lock| lock.waiting.iter().any(patient))
     }
 
     fn send_release(&mut self, now: Time, key: Key) {
-        let Some(seat) = self.seats.get_mut(key) else { return };
-        let Some(parting) = &mut seat.parting else { return };
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let Some(parting) = &mut entry.parting else { return };
         parting.tries += 1;
         let (told, lost) = (parting.told, parting.lost);
-        let release = seat.release(told, lost);
-        let purpose = Purpose::Release { seat: key };
+        let release = entry.release(told, lost, self.options.retention);
+        let purpose = Purpose::Release { entry: key };
         let id = self.send(Flight { sent: now, purpose }, Op::Release(release));
-        if let Some(seat) = self.seats.get_mut(key) {
-            seat.flight = Some(id);
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.flight = Some(id);
         }
         self.arm(key);
     }
 
     /// The caller waits for its release no longer; the release goes on.
     pub(super) fn bound_parting(&mut self, now: Time, key: Key) {
-        let Some(seat) = self.seats.get_mut(key) else { return };
-        let partings = [seat.parting.as_mut(), seat.after.as_mut().map(|after| &mut after.parting)];
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let partings =
+            [entry.parting.as_mut(), entry.after.as_mut().map(|after| &mut after.parting)];
         let mut late = Vec::new();
         for parting in partings.into_iter().flatten() {
             if parting.deadline <= now {
@@ -344,46 +358,46 @@ impl<C: Clone> Engine<C> {
         }
     }
 
-    /// The seat is over.
+    /// The entry is over.
     pub(super) fn finish(&mut self, key: Key, outcome: Outcome) {
-        let Some(seat) = self.drop_seat(key) else { return };
-        debug_assert!(seat.after.is_none(), "a release was forgotten");
-        if let Some(call) = seat.parting.and_then(|parting| parting.call) {
+        let Some(entry) = self.drop_entry(key) else { return };
+        debug_assert!(entry.after.is_none(), "a release was forgotten");
+        if let Some(call) = entry.parting.and_then(|parting| parting.call) {
             self.complete(call, outcome);
         }
         self.check_closed();
     }
 
-    fn drop_seat(&mut self, key: Key) -> Option<Seat<C>> {
+    fn drop_entry(&mut self, key: Key) -> Option<Entry<C>> {
         self.no_beat(key);
-        let seat = self.seats.remove(key)?;
-        if let Some(at) = seat.timer {
-            self.timers.remove(&(at, super::timer::Due::Seat(key)));
+        let entry = self.entries.remove(key)?;
+        if let Some(at) = entry.timer {
+            self.timers.remove(&(at, super::timer::Due::Entry(key)));
         }
-        if let Some(lock) = self.lock_mut(seat.lock) {
-            lock.seats -= 1;
-            lock.floor = lock.floor.max(seat.used);
-            if lock.seat == Some(key) {
-                lock.seat = None;
+        if let Some(lock) = self.lock_mut(entry.lock) {
+            lock.entries -= 1;
+            lock.floor = lock.floor.max(entry.used);
+            if lock.entry == Some(key) {
+                lock.entry = None;
             }
         }
-        self.retire_lock(seat.lock);
-        Some(seat)
+        self.retire_lock(entry.lock);
+        Some(entry)
     }
 
-    /// Fails every call that waits for this seat, or only the tries among them.
+    /// Fails every call that waits for this entry, or only the tries among them.
     pub(super) fn fail_waiters(&mut self, now: Time, key: Key, error: &Error, tries_only: bool) {
-        let Some(seat) = self.seats.get(key) else { return };
-        let waiters: Vec<CallKey> = match seat.owner {
-            Some(_) => seat.call.into_iter().collect(),
+        let Some(entry) = self.entries.get(key) else { return };
+        let waiters: Vec<CallKey> = match entry.owner {
+            Some(_) => entry.call.into_iter().collect(),
             None => self
-                .lock_ref(seat.lock)
+                .lock_ref(entry.lock)
                 .map(|lock| lock.waiting.iter().copied().collect())
                 .unwrap_or_default(),
         };
         for waiter in waiters {
             let Some(call) = self.calls.get(waiter.key()) else { continue };
-            let Wish::Acquire(ask) = &call.wish else { continue };
+            let CallKind::Acquire(ask) = &call.kind else { continue };
             if tries_only && ask.patience != Patience::Try {
                 continue;
             }

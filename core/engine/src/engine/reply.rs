@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use crate::engine::Engine;
-use crate::engine::call::Wish;
-use crate::engine::flight::Purpose;
+use crate::engine::call::CallKind;
+use crate::engine::entry::{At, Early};
+use crate::engine::flight::{Asked, Purpose};
 use crate::engine::release::Step;
-use crate::engine::seat::{At, Early};
 use crate::engine::slab::Key;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Note, Outcome};
 use crate::hold::{How, LossReason};
+use crate::options::Keeping;
 use crate::reply::{Body, Failure, Push, Refusal, RefusalKind, Released, Reply, Standing, State};
 use crate::request::RequestId;
 use crate::time::Time;
@@ -31,38 +32,42 @@ impl<C: Clone> Engine<C> {
         if let Ok(reply) = &result {
             self.link.clock.learn(reply.now, now);
         }
+        if matches!(result, Ok(_) | Err(Failure::Refused(_))) {
+            let listing = matches!(flight.purpose, Purpose::Query(Asked::Listing(_)));
+            self.heard(now, Some(flight.sent).filter(|_| !listing));
+        }
         match flight.purpose {
-            Purpose::Acquire { seat, lease, not_after, wait } => {
-                self.land(seat);
+            Purpose::Acquire { entry, lease, not_after, wait } => {
+                self.land(entry);
                 match result {
                     Ok(Reply { body: Body::Acquire(state), .. }) => {
-                        self.acquire_answered(now, seat, flight.sent, lease, wait, state);
+                        self.acquire_answered(now, entry, flight.sent, lease, wait, state);
                     }
-                    Ok(_) => self.acquire_failed(now, seat, not_after, Failure::Unknown),
-                    Err(failure) => self.acquire_failed(now, seat, not_after, failure),
+                    Ok(_) => self.acquire_failed(now, entry, not_after, Failure::Unknown),
+                    Err(failure) => self.acquire_failed(now, entry, not_after, failure),
                 }
-                self.arm(seat);
+                self.arm(entry);
             }
             Purpose::Beat(beaten) => self.beats_answered(now, flight.sent, beaten, result),
-            Purpose::Release { seat } => {
-                self.land(seat);
+            Purpose::Release { entry } => {
+                self.land(entry);
                 match result {
                     Ok(Reply { now: store, body: Body::Release(released) }) => {
-                        self.release_answered(now, flight.sent, seat, store, released);
+                        self.release_answered(now, flight.sent, entry, store, released);
                     }
-                    Ok(_) => self.release_failed(now, seat, Failure::Unknown),
-                    Err(failure) => self.release_failed(now, seat, failure),
+                    Ok(_) => self.release_failed(now, entry, Failure::Unknown),
+                    Err(failure) => self.release_failed(now, entry, failure),
                 }
-                self.arm(seat);
+                self.arm(entry);
             }
             Purpose::Query(query) => self.query_replied(now, query, result),
         }
     }
 
-    /// The seat's request is no longer in flight.
+    /// The entry's request is no longer in flight.
     pub(super) fn land(&mut self, key: Key) {
-        if let Some(seat) = self.seats.get_mut(key) {
-            seat.flight = None;
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.flight = None;
         }
     }
 
@@ -75,23 +80,23 @@ impl<C: Clone> Engine<C> {
         wait: bool,
         state: State,
     ) {
-        let Some(seat) = self.seats.get_mut(key) else { return };
-        seat.tries = if state.standing == Standing::Late { seat.tries + 1 } else { 0 };
-        seat.trouble = None;
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.tries = if state.standing == Standing::Late { entry.tries + 1 } else { 0 };
+        entry.trouble = None;
         // The release that went along was executed first, whatever became of the acquire.
         if state.standing != Standing::Late
-            && let Some(after) = seat.after.take()
+            && let Some(after) = entry.after.take()
             && let Some(call) = after.parting.call
         {
             self.complete(call, Outcome::Released);
         }
         self.note_publish(&state);
         match state.standing {
-            Standing::Granted => self.seat_granted(now, key, sent, lease, state, How::Reply),
-            Standing::Queued => self.seat_queued(now, key, sent, state),
+            Standing::Granted => self.entry_granted(now, key, sent, lease, state, How::Reply),
+            Standing::Queued => self.entry_queued(now, key, sent, state),
             Standing::Contended => {
-                let Some(seat) = self.seats.get_mut(key) else { return };
-                seat.at = if seat.exposed_until > 0 { At::Unclear } else { At::Nowhere };
+                let Some(entry) = self.entries.get_mut(key) else { return };
+                entry.at = if entry.exposed_until > 0 { At::Unclear } else { At::Nowhere };
                 // Callers that came meanwhile may be ready to wait: ask again, for them.
                 self.fail_waiters(
                     now,
@@ -102,8 +107,8 @@ impl<C: Clone> Engine<C> {
                 self.advance(now, key);
             }
             Standing::Late => {
-                let tries = self.seats.get(key).map_or(0, |seat| seat.tries);
-                if self.seats.get(key).is_some_and(|seat| seat.parting.is_some()) {
+                let tries = self.entries.get(key).map_or(0, |entry| entry.tries);
+                if self.entries.get(key).is_some_and(|entry| entry.parting.is_some()) {
                     // Neither was executed: the release that went along goes alone.
                     self.split_after(now, key);
                 } else if tries > 2 {
@@ -114,16 +119,16 @@ impl<C: Clone> Engine<C> {
             Standing::Released | Standing::Gone => {
                 // Our own id is spent: an operator's break, or a repeat that overtook its release.
                 let id = self.mint(key);
-                if let Some(seat) = self.seats.get_mut(key) {
-                    seat.id = id;
-                    seat.at = At::Nowhere;
+                if let Some(entry) = self.entries.get_mut(key) {
+                    entry.id = id;
+                    entry.at = At::Nowhere;
                 }
                 self.retry_later(now, key);
                 self.advance(now, key);
             }
             Standing::NotHeld => {
-                if let Some(seat) = self.seats.get_mut(key) {
-                    seat.at = if seat.exposed_until > 0 { At::Unclear } else { At::Nowhere };
+                if let Some(entry) = self.entries.get_mut(key) {
+                    entry.at = if entry.exposed_until > 0 { At::Unclear } else { At::Nowhere };
                 }
                 let text = "the ticket's owner does not hold the lock (any more) with this token";
                 self.fail_waiters(now, key, &Error::new(ErrorKind::NotHeld, text), false);
@@ -132,13 +137,13 @@ impl<C: Clone> Engine<C> {
         }
     }
 
-    /// A seat of an explicit owner whose only call does not wait.
+    /// An entry of an explicit owner whose only call does not wait.
     fn one_shot(&self, key: Key) -> bool {
-        self.seats.get(key).is_some_and(|seat| seat.owner.is_some())
+        self.entries.get(key).is_some_and(|entry| entry.owner.is_some())
     }
 
     /// The store has granted, as the answer to a request that left at `sent` asking `lease`.
-    pub(super) fn seat_granted(
+    pub(super) fn entry_granted(
         &mut self,
         now: Time,
         key: Key,
@@ -151,57 +156,67 @@ impl<C: Clone> Engine<C> {
         let mut longer = planted!(ClaimNotRenewed);
         longer |= planted!(LongerLeaseCounted);
         let lease = if longer { lease } else { lease.min(state.lease) };
-        let Some(seat) = self.seats.get_mut(key) else { return };
-        seat.at = At::Held;
-        seat.token = state.token;
-        seat.end = state.end.max(state.token);
-        seat.abandoned = state.abandoned;
-        seat.losses = state.losses;
-        seat.valid_until = valid_until(sent, lease);
-        seat.asked = lease;
-        seat.contact = sent;
-        seat.claim = false;
-        seat.others = state.others_waiting;
-        seat.early = None;
-        if seat.parting.is_some() {
+        // Or more, of a waiter who is gone: told so at once.
+        let kept = self.options.keeping == Keeping::Leases && state.lease > lease;
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.at = At::Held;
+        entry.token = state.token;
+        entry.end = state.end.max(state.token);
+        entry.abandoned = state.abandoned;
+        entry.losses = state.losses;
+        entry.valid_until = valid_until(sent, lease);
+        entry.asked = lease;
+        entry.contact = sent;
+        entry.claim = false;
+        entry.hear_others(state.others_waiting, sent);
+        entry.early = None;
+        if entry.parting.is_some() {
             return self.advance(now, key);
         }
         self.beat_by(key, sent + lease / 3);
         self.deliver(now, key, how);
+        if kept && !planted!(HandOffUntold) {
+            self.beat_by(key, now);
+        }
     }
 
-    /// Gives a seat that is held and that nobody has yet to whoever is next.
+    /// Gives an entry that is held and that nobody has yet to whoever is next.
     pub(super) fn deliver(&mut self, now: Time, key: Key, how: How) {
-        let Some(seat) = self.seats.get(key) else { return };
-        if seat.at != At::Held || seat.tenant.is_some() || seat.parting.is_some() {
+        let Some(entry) = self.entries.get(key) else { return };
+        if entry.at != At::Held || entry.holder.is_some() || entry.parting.is_some() {
             return;
         }
-        if seat.valid_until <= now && !planted!(LeaseNotLookedAtAgain) {
+        if entry.valid_until <= now && !planted!(LeaseNotLookedAtAgain) {
             return self.expire(now, key);
         }
         self.hand_on(now, key, how, None);
         self.arm(key);
     }
 
-    fn seat_queued(&mut self, now: Time, key: Key, sent: Time, state: State) {
-        let Some(seat) = self.seats.get_mut(key) else { return };
-        seat.at = At::Queued;
-        let early = seat.early.take();
-        if seat.parting.is_some() {
+    fn entry_queued(&mut self, now: Time, key: Key, sent: Time, state: State) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.at = At::Queued;
+        let early = entry.early.take();
+        if entry.parting.is_some() {
             return self.advance(now, key);
         }
-        self.still_queued(now, key, sent, state);
+        // A re-entry that did not want to wait, and whose holds were lost, waits here with others.
+        self.fail_waiters(now, key, &super::local::contended(), true);
+        if self.entries.get(key).is_none_or(|entry| entry.parting.is_some()) {
+            return;
+        }
+        self.still_queued(now, key, sent, 0, state);
         if let Some(early) = early {
             self.push_granted(now, key, early);
         }
     }
 
     fn acquire_failed(&mut self, now: Time, key: Key, not_after: u64, failure: Failure) {
-        let Some(seat) = self.seats.get_mut(key) else { return };
+        let Some(entry) = self.entries.get_mut(key) else { return };
         match failure {
             Failure::Unknown => {
-                seat.at = At::Unclear;
-                seat.expose(not_after, now);
+                entry.at = At::Unclear;
+                entry.expose(not_after, now);
             }
             Failure::NotSent => {}
             Failure::Refused(refusal) => {
@@ -213,7 +228,7 @@ impl<C: Clone> Engine<C> {
 
     /// What follows a failed acquire: a repeat, or, when nobody waits for it, its undoing.
     fn after_failure(&mut self, now: Time, key: Key) {
-        if self.seats.get(key).is_some_and(|seat| seat.parting.is_some()) {
+        if self.entries.get(key).is_some_and(|entry| entry.parting.is_some()) {
             self.split_after(now, key);
         } else {
             self.retry_later(now, key);
@@ -222,17 +237,17 @@ impl<C: Clone> Engine<C> {
     }
 
     fn acquire_refused(&mut self, now: Time, key: Key, refusal: Refusal) {
-        let Some(seat) = self.seats.get_mut(key) else { return };
+        let Some(entry) = self.entries.get_mut(key) else { return };
         match refusal.kind {
-            RefusalKind::Again if seat.tries < 3 => {
-                seat.tries += 1;
-                if seat.parting.is_some() {
+            RefusalKind::Again if entry.tries < 3 => {
+                entry.tries += 1;
+                if entry.parting.is_some() {
                     self.split_after(now, key);
                 }
                 self.advance(now, key);
             }
             RefusalKind::Again | RefusalKind::Retry => {
-                seat.trouble = Some(refusal.message);
+                entry.trouble = Some(refusal.message);
                 // A full memory refuses what takes the lock, but not what gives it up.
                 self.split_after(now, key);
                 self.after_failure(now, key);
@@ -247,11 +262,11 @@ impl<C: Clone> Engine<C> {
     }
 
     pub(super) fn retry_later(&mut self, now: Time, key: Key) {
-        let tries = self.seats.get(key).map_or(0, |seat| seat.tries);
+        let tries = self.entries.get(key).map_or(0, |entry| entry.tries);
         let delay = self.backoff(tries);
-        if let Some(seat) = self.seats.get_mut(key) {
-            seat.tries += 1;
-            seat.retry_at = now + delay;
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.tries += 1;
+            entry.retry_at = now + delay;
         }
     }
 
@@ -263,13 +278,12 @@ impl<C: Clone> Engine<C> {
         store: u64,
         released: Released,
     ) {
-        let patience = self.options.claim * 2;
-        let Some(seat) = self.seats.get_mut(key) else { return };
-        seat.tries = 0;
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.tries = 0;
         // Counted to the release's sending: a reply that was long under way says nothing of later.
         let until = if planted!(PatienceFromReply) { now } else { sent };
-        let exposed = seat.is_exposed(store, until, patience);
-        let Some(parting) = &mut seat.parting else { return };
+        let exposed = entry.is_exposed(store, until);
+        let Some(parting) = &mut entry.parting else { return };
         let outcome = match released {
             Released::Done | Released::Left => Outcome::Released,
             // Released by an earlier try whose reply was lost, and forgotten since.
@@ -285,27 +299,27 @@ impl<C: Clone> Engine<C> {
         if !exposed {
             return self.finish(key, outcome);
         }
-        let wait = Duration::from_micros(seat.exposed_until - store);
-        seat.at = At::Unclear;
-        seat.retry_at = now + wait.min(patience) + Duration::from_millis(1);
+        let wait = Duration::from_micros(entry.exposed_until - store);
+        entry.at = At::Unclear;
+        entry.retry_at = now + wait.min(entry.patience) + Duration::from_millis(1);
         if let Some(call) = parting.call.take() {
             self.complete(call, outcome);
         }
     }
 
     fn release_failed(&mut self, now: Time, key: Key, failure: Failure) {
-        let (store, patience) = (self.link.clock.estimate(now), self.options.claim * 2);
-        let Some(seat) = self.seats.get_mut(key) else { return };
-        let exposed = seat.is_exposed(store, now, patience);
-        let Some(parting) = &mut seat.parting else { return };
+        let store = self.link.clock.estimate(now);
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let exposed = entry.is_exposed(store, now);
+        let Some(parting) = &mut entry.parting else { return };
         match failure {
             Failure::Unknown => {}
             Failure::NotSent => parting.tries -= 1,
             Failure::Refused(refusal) => {
                 parting.tries -= 1;
                 match refusal.kind {
-                    RefusalKind::Again if seat.tries < 3 => {
-                        seat.tries += 1;
+                    RefusalKind::Again if entry.tries < 3 => {
+                        entry.tries += 1;
                         return self.advance(now, key);
                     }
                     RefusalKind::Again | RefusalKind::Retry => {}
@@ -332,7 +346,7 @@ impl<C: Clone> Engine<C> {
         match push {
             Push::Granted { hold, lock, token, end, abandoned, losses, others_waiting } => {
                 let early = Early { token, end, abandoned, losses, others: others_waiting };
-                match self.seat_of(hold) {
+                match self.entry_of(hold) {
                     Some(key) => self.push_granted(now, key, early),
                     // An echo: a second release would know nothing of the tokens that were used.
                     None if self.is_leaving(hold) && !planted!(EchoReleases) => {}
@@ -344,22 +358,25 @@ impl<C: Clone> Engine<C> {
                 }
             }
             Push::Wanted { hold, .. } => {
-                let Some(key) = self.seat_of(hold) else { return };
-                if let Some(seat) = self.seats.get_mut(key) {
-                    seat.others = seat.others.max(1);
+                let Some(key) = self.entry_of(hold) else { return };
+                if let Some(entry) = self.entries.get_mut(key) {
+                    if entry.others == 0 {
+                        entry.alone = now;
+                    }
+                    entry.others = entry.others.max(1);
                 }
                 self.tell_wanted(now, key);
             }
             Push::Broken { hold, .. } => {
-                let Some(key) = self.seat_of(hold) else { return };
-                if self.seats.get(key).is_some_and(|seat| seat.at == At::Held) {
+                let Some(key) = self.entry_of(hold) else { return };
+                if self.entries.get(key).is_some_and(|entry| entry.at == At::Held) {
                     self.vanish(now, key, LossReason::Broken);
                 }
             }
             Push::Changed { hold, .. } => {
-                let Some(key) = self.seat_of(hold) else { return };
-                if let Some(seat) = self.seats.get_mut(key) {
-                    seat.called = true;
+                let Some(key) = self.entry_of(hold) else { return };
+                if let Some(entry) = self.entries.get_mut(key) {
+                    entry.called = true;
                 }
                 self.beat_by(key, now);
             }
@@ -369,37 +386,37 @@ impl<C: Clone> Engine<C> {
     /// A grant by hand-off. It counts from the last answer that said 'queued', and only if it was
     /// made after that answer; otherwise it is the echo of a claim that has ended.
     fn push_granted(&mut self, now: Time, key: Key, push: Early) {
-        let Some(seat) = self.seats.get_mut(key) else { return };
-        if seat.parting.is_some() || seat.at == At::Held {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if entry.parting.is_some() || entry.at == At::Held {
             return;
         }
-        if planted!(EarlyPushTrusted) && seat.at != At::Queued {
-            seat.queued_at = now;
-        } else if seat.at != At::Queued {
+        if planted!(EarlyPushTrusted) && entry.at != At::Queued {
+            entry.queued_at = now;
+        } else if entry.at != At::Queued {
             // The push overtook the reply that says 'queued'.
-            seat.early = Some(push);
+            entry.early = Some(push);
             return;
         }
-        if push.token <= seat.queued_last && !planted!(LatePushCounted) {
+        if push.token <= entry.queued_last && !planted!(LatePushCounted) {
             return;
         }
-        seat.at = At::Held;
-        seat.token = push.token;
-        seat.end = push.end.max(push.token);
-        seat.abandoned = push.abandoned;
-        seat.losses = push.losses;
-        let since = if planted!(PushFromReceipt) { now } else { seat.queued_at };
-        seat.valid_until = valid_until(since, seat.claim_lease);
-        seat.asked = seat.claim_lease;
-        seat.contact = seat.queued_at;
-        seat.claim = true;
-        seat.overtook = seat.flight.is_some();
-        seat.others = push.others;
+        entry.at = At::Held;
+        entry.token = push.token;
+        entry.end = push.end.max(push.token);
+        entry.abandoned = push.abandoned;
+        entry.losses = push.losses;
+        let since = if planted!(PushFromReceipt) { now } else { entry.queued_at };
+        entry.valid_until = valid_until(since, entry.claim_lease);
+        entry.asked = entry.claim_lease;
+        entry.contact = entry.queued_at;
+        entry.claim = true;
+        entry.overtook = entry.flight.is_some();
+        entry.others = push.others;
         // The claim is answered for at once, whether or not it is long enough to begin with.
         self.beat_by(key, now);
         let step = self.next_step(now, key);
-        let Some(seat) = self.seats.get(key) else { return };
-        if seat.valid_until > now {
+        let Some(entry) = self.entries.get(key) else { return };
+        if entry.valid_until > now {
             if step == Step::Renew {
                 self.arm(key);
             } else {
@@ -407,8 +424,8 @@ impl<C: Clone> Engine<C> {
             }
         } else {
             // Too late to trust; the beat tells whether the store still keeps it for us.
-            let Some(seat) = self.seats.get_mut(key) else { return };
-            seat.at = At::Queued;
+            let Some(entry) = self.entries.get_mut(key) else { return };
+            entry.at = At::Queued;
         }
     }
 
@@ -426,15 +443,15 @@ impl<C: Clone> Engine<C> {
         }
     }
 
-    /// The lease that the next holder of the seat wants.
+    /// The lease that the next holder of the entry wants.
     pub(super) fn wanted_lease(&mut self, key: Key) -> Duration {
-        let Some(seat) = self.seats.get(key) else { return self.options.lease };
-        let (lock, call) = (seat.lock, seat.call);
-        let first = if seat.owner.is_some() { call } else { self.first_waiter(lock) };
+        let Some(entry) = self.entries.get(key) else { return self.options.lease };
+        let (lock, call) = (entry.lock, entry.call);
+        let first = if entry.owner.is_some() { call } else { self.first_waiter(lock) };
         first
             .and_then(|call| self.calls.get(call.key()))
-            .and_then(|call| match &call.wish {
-                Wish::Acquire(ask) => ask.lease,
+            .and_then(|call| match &call.kind {
+                CallKind::Acquire(ask) => ask.lease,
                 _ => None,
             })
             .unwrap_or(self.options.lease)

@@ -3,15 +3,14 @@
 use std::collections::BTreeSet;
 
 use crate::engine::Engine;
-use crate::engine::seat::At;
+use crate::engine::entry::At;
 use crate::engine::slab::Key;
-use crate::event::Effect;
 use crate::time::Time;
 
 /// Who wants to be woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Due {
-    Seat(Key),
+    Entry(Key),
     Call(Key),
     Query(Key),
     Close,
@@ -30,11 +29,15 @@ impl<C: Clone> Engine<C> {
         };
         if self.link.up {
             sooner(self.beats.first().map(|&(at, _)| at));
-            if !self.link.abandoned {
-                sooner(self.flights.oldest().map(|sent| sent + self.options.request_timeout));
-            }
+            sooner(self.doubt_at());
         }
         next
+    }
+
+    /// When the connection is to be doubted, if all goes on as it does.
+    fn doubt_at(&self) -> Option<Time> {
+        let oldest = self.flights.oldest().filter(|_| !self.link.doubted)?;
+        Some(self.link.doubt_at(oldest, self.options.request_timeout))
     }
 
     /// Does what is due. Call it when [`Engine::next_wake`] has come, or more often.
@@ -46,57 +49,55 @@ impl<C: Clone> Engine<C> {
             }
             self.timers.pop_first();
             match due {
-                Due::Seat(key) => self.seat_due(now, key),
+                Due::Entry(key) => self.entry_due(now, key),
                 Due::Call(key) => self.call_expired(now, key),
                 Due::Query(key) => self.query_due(now, key),
                 Due::Close => self.close_expired(),
             }
         }
-        let late = self.flights.oldest().is_some_and(|at| at + self.options.request_timeout <= now);
-        if late && self.link.up && !self.link.abandoned {
-            self.link.abandoned = true;
-            self.effects.push_back(Effect::Reconnect);
+        if self.link.up && self.doubt_at().is_some_and(|at| at <= now) {
+            self.doubt();
         }
-        self.settle(now);
+        self.send_due_beats(now);
     }
 
-    /// Puts the seat's next instant into the timers: the end of its hold, a repeat of what was
+    /// Puts the entry's next instant into the timers: the end of its hold, a repeat of what was
     /// refused, or the bound of the call that waits for its release.
     pub(super) fn arm(&mut self, key: Key) {
-        let Some(seat) = self.seats.get(key) else { return };
+        let Some(entry) = self.entries.get(key) else { return };
         let mut next: Option<Time> = None;
         let mut sooner = |at: Time| next = Some(next.map_or(at, |next| next.min(at)));
-        if seat.at == At::Held && seat.parting.is_none() && !planted!(LossNotTold) {
-            sooner(seat.ends_at());
+        if entry.at == At::Held && entry.parting.is_none() && !planted!(LossNotTold) {
+            sooner(entry.ends_at());
         }
-        if seat.flight.is_none() && self.link.up && seat.retry_at > self.now {
-            sooner(seat.retry_at);
+        if entry.flight.is_none() && self.link.up && entry.retry_at > self.now {
+            sooner(entry.retry_at);
         }
-        let partings = [seat.parting.as_ref(), seat.after.as_ref().map(|after| &after.parting)];
+        let partings = [entry.parting.as_ref(), entry.after.as_ref().map(|after| &after.parting)];
         for parting in partings.into_iter().flatten() {
             if parting.call.is_some() {
                 sooner(parting.deadline);
             }
         }
-        let Some(seat) = self.seats.get_mut(key) else { return };
-        if seat.timer == next {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if entry.timer == next {
             return;
         }
-        if let Some(at) = seat.timer {
-            self.timers.remove(&(at, Due::Seat(key)));
+        if let Some(at) = entry.timer {
+            self.timers.remove(&(at, Due::Entry(key)));
         }
         if let Some(at) = next {
-            self.timers.insert((at, Due::Seat(key)));
+            self.timers.insert((at, Due::Entry(key)));
         }
-        seat.timer = next;
+        entry.timer = next;
     }
 
-    fn seat_due(&mut self, now: Time, key: Key) {
-        let Some(seat) = self.seats.get_mut(key) else { return };
-        seat.timer = None;
+    fn entry_due(&mut self, now: Time, key: Key) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.timer = None;
         self.bound_parting(now, key);
-        let Some(seat) = self.seats.get(key) else { return };
-        if seat.at == At::Held && seat.parting.is_none() && seat.ends_at() <= now {
+        let Some(entry) = self.entries.get(key) else { return };
+        if entry.at == At::Held && entry.parting.is_none() && entry.ends_at() <= now {
             self.expire(now, key);
         } else {
             self.advance(now, key);

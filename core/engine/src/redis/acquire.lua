@@ -1,12 +1,12 @@
 
 -- Acquire: everything else.
-local s, refused = load(KEYS[1], KEYS[2], true)
+local s, refused = load(1, true)
 if not s then return { err = refused } end
 if now >= 9006099743113216 then return { err = 'CLOCK' } end
 
 local id, client, lease, limit, floor = arg[1], arg[2], arg[3] + 0, arg[4] + 0, arg[5] + 0
 local polling, ticket, claim = bit(arg[6] + 0, 1), arg[7] or '', arg[8] or ''
-local owner, attach = arg[10] or '', arg[11] or ''
+local silence, owner, attach = arg[9] or '', arg[10] or '', arg[11] or ''
 if claim == '' then claim = 3000000 end
 
 local function answer(state)
@@ -15,21 +15,24 @@ local function answer(state)
   return state
 end
 
-if s.released == id then return { now, 4, s.token } end
+if s.released == short(id) then return { now, 4, s.token } end
 if now > limit or limit > now + claim * 2 then return { now, 3, s.token } end
 
-hear(s, id, polling)
+local waiter = hear(s, id, polling, silence ~= '' and silence + 0 or nil)
 tick(s)
-if arg[12] then finish(s, arg[12], arg[13] + 0, arg[14] + 0) end
+if arg[12] then
+  finish(s, arg[12], arg[13] + 0, arg[14] + 0)
+  if arg[12] == id then waiter = nil end
+end
 
 local hold = hold_of(s, id)
 if hold then
-  renew(s, hold, lease, polling)
+  renew(s, hold, lease, polling, 0)
   settle(s, nil, floor)
   return answer(standing(s, id))
 end
 
-if waiter_of(s, id) then
+if waiter then
   settle(s, id, floor)
   return answer(standing(s, id))
 end
@@ -37,15 +40,14 @@ end
 if attach == '' and ticket ~= '' then
   ticket = ticket + 0
   if ticket == 0 then ticket = math.max(s.ticket + 1, now) end
-  s.waiters[#s.waiters + 1] = { id = id, ticket = ticket, heard = now, polling = polling,
-    silent = false, lease = lease, claim = claim + 0, silence = arg[9] + 0,
-    client = client, owner = owner }
-  s.changed[id] = true
-  s.dirty = true
+  local alone = s.listed == 0
+  queue_up(s, { id = id, ticket = ticket, heard = now, polling = polling, parked = false,
+    lease = lease, claim = claim + 0, silence = silence + 0, client = client, owner = owner })
   settle(s, id, floor)
-  if waiter_of(s, id) then
+  if not hold_of(s, id) then
     s.ticket = math.max(s.ticket, ticket)
-    for _, held in ipairs(s.holds) do
+    s.dirty = true
+    for _, held in ipairs(alone and s.holds or {}) do
       if not held.polling then publish(s, held.client, '1 wanted ' .. held.id) end
     end
   end
@@ -55,13 +57,13 @@ end
 settle(s, nil, floor)
 local joins = is_held_by(s, owner)
 if attach ~= '' and not (joins and attach + 0 == s.token) then
-  return answer({ 6, s.token, -1, 0, 0, 0, s.failed })
+  return answer({ 6, s.token, -1, 0, 0, s.failed })
 end
-if #s.holds == 0 then
+if #s.holds == 0 and not s.cut then
   reserve(s, floor)
   s.owner = owner
 elseif not joins then
-  return answer({ 2, s.token, expires_in(s), others(s, id), 0, 0, s.failed })
+  return answer({ 2, s.token, expires_in(s), others(s, id), 0, s.failed })
 end
 add_hold(s, id, client, lease, polling, false)
 return answer(standing(s, id))

@@ -9,11 +9,15 @@ use crate::redis::script::{SCRIPTS, Script};
 use crate::redis::words::Words;
 use crate::reply::{Failure, Push, Reply};
 use crate::request::Op;
+use crate::secret::Secrets;
 use crate::store::clock_ahead;
 use crate::token::MAX_STORE_TIME;
 
 /// The longest prefix, in bytes.
 const MAX_PREFIX: usize = 64;
+
+/// How many keys a lock has.
+pub(super) const KEYS: usize = 3;
 
 /// What to send for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +52,7 @@ pub struct Codec {
     pub(super) client: String,
     pub(super) channel: Vec<u8>,
     pub(super) inbox: Inbox,
+    pub(super) secrets: Secrets,
 }
 
 impl Codec {
@@ -62,6 +67,7 @@ impl Codec {
             channel: format!("{prefix}inbox:{}", client.id()).into_bytes(),
             client: format!("{} {}", client.id(), client.label()),
             inbox: Inbox::Subscribed,
+            secrets: Secrets::default(),
         })
     }
 
@@ -96,6 +102,16 @@ impl Codec {
         self.inbox = inbox;
     }
 
+    /// What no error may show, whatever the server says.
+    pub fn set_secrets(&mut self, secrets: Secrets) {
+        self.secrets = secrets;
+    }
+
+    /// What the server said, as it may be shown.
+    pub fn shown<'a>(&self, text: &'a str) -> std::borrow::Cow<'a, str> {
+        self.secrets.hide(text)
+    }
+
     /// The channel to subscribe to.
     pub fn channel(&self) -> &[u8] {
         &self.channel
@@ -126,16 +142,18 @@ impl Codec {
         &SCRIPTS[..]
     }
 
-    /// The keys of a lock: its record, and its queue.
-    pub fn keys(&self, name: &Name) -> [Vec<u8>; 2] {
+    /// The keys of a lock: its record, its queue's entries, and their order.
+    pub fn keys(&self, name: &Name) -> [Vec<u8>; KEYS] {
         let mut keys = Words::default();
-        self.add_keys(&mut keys, name);
-        [0, 1].map(|at| keys.get(at).unwrap_or_default().to_vec())
+        self.add_keys(&mut keys, name, KEYS);
+        [0, 1, 2].map(|at| keys.get(at).unwrap_or_default().to_vec())
     }
 
-    pub(super) fn add_keys(&self, keys: &mut Words, name: &Name) {
+    /// The first `count` of a lock's keys.
+    pub(super) fn add_keys(&self, keys: &mut Words, name: &Name, count: usize) {
         let (prefix, name) = (self.prefix.as_bytes(), encode_name(name.as_str()));
-        keys.push([prefix, b"{", name.as_bytes(), b"}"]);
-        keys.push([prefix, b"{", name.as_bytes(), b"}:q"]);
+        for end in ["}", "}:q", "}:z"].iter().take(count) {
+            keys.push([prefix, b"{", name.as_bytes(), end.as_bytes()]);
+        }
     }
 }

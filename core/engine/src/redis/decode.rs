@@ -7,7 +7,7 @@ use crate::redis::codec::Codec;
 use crate::redis::error::{garbled, refusal};
 use crate::redis::layout::decode_record;
 use crate::redis::value::Value;
-use crate::reply::{Abandoned, Body, Refusal, Released, Reply, Standing, State};
+use crate::reply::{Abandoned, Body, Broken, Refusal, Released, Reply, Standing, State};
 use crate::request::{Mode, Op};
 use crate::store::{mode_unsupported, revoke_unsupported};
 
@@ -48,10 +48,11 @@ impl Codec {
         let key = match op {
             Op::Acquire(ask) => Some(self.shown_key(&ask.lock)),
             Op::Release(release) => Some(self.shown_key(&release.lock)),
-            Op::Inspect(name) | Op::Break(name) | Op::Revoke(name) => Some(self.shown_key(name)),
+            Op::Break(what) => Some(self.shown_key(&what.lock)),
+            Op::Inspect(name) | Op::Revoke(name) => Some(self.shown_key(name)),
             Op::Beat(_) | Op::List { .. } | Op::Time => None,
         };
-        refusal(text, key.as_deref())
+        refusal(text, key.as_deref(), &self.secrets)
     }
 
     fn shown_key(&self, name: &Name) -> String {
@@ -67,10 +68,14 @@ impl Codec {
             Op::Beat(beats) => {
                 let mut states = Vec::with_capacity(beats.len());
                 for (beat, item) in beats.iter().zip(rest) {
-                    states.push(match item {
-                        Value::Array(fields) => Ok(state(fields)?),
-                        item => Err(refusal(item.text()?, Some(&self.shown_key(&beat.lock)))),
-                    });
+                    let state = match item {
+                        Value::Array(fields) => state(fields).ok_or("DAMAGED"),
+                        // What a damaged record makes of an answer is that lock's trouble alone.
+                        item => Err(item.text().unwrap_or("DAMAGED")),
+                    };
+                    states.push(state.map_err(|text| {
+                        refusal(text, Some(&self.shown_key(&beat.lock)), &self.secrets)
+                    }));
                 }
                 (states.len() == beats.len()).then_some(Body::Beat(states))?
             }
@@ -80,9 +85,18 @@ impl Codec {
                 2 => Released::Unknown,
                 _ => return None,
             }),
-            Op::Break(_) => Body::Break(usize::try_from(rest.first()?.number()?).ok()?),
+            Op::Break(_) => {
+                let [ended, later] = rest else { return None };
+                Body::Break(match (ended.number()?, token(later.number()?)?) {
+                    (0, 0) => Broken::NotHeld,
+                    (0, later) => Broken::ChangedHands(later),
+                    (ended, 0) => Broken::Ended(usize::try_from(ended).ok()?),
+                    _ => return None,
+                })
+            }
             Op::Inspect(name) => {
-                let [record, queue] = rest else { return None };
+                let [record, queue, waiting] = rest else { return None };
+                let waiting = usize::try_from(waiting.number()?).ok()?;
                 let (record, queue) = (record.array()?, queue.array()?);
                 if record.is_empty() && queue.is_empty() {
                     Body::Inspect(None)
@@ -90,14 +104,17 @@ impl Codec {
                     let key = self.shown_key(name);
                     match decode_record(record, queue) {
                         Ok(record) => {
-                            let info = record.inspect(now, name);
+                            let mut info = record.inspect(now, name);
+                            info.waiting = info.waiting.max(waiting);
                             // All that was left is a queue whose waiters are forgotten.
                             let nothing = info.last_token == 0
                                 && info.holds.is_empty()
                                 && info.waiters.is_empty();
                             Body::Inspect((!nothing).then_some(info))
                         }
-                        Err(text) => return Some(Err(refusal(&text, Some(&key)))),
+                        Err(text) => {
+                            return Some(Err(refusal(&text, Some(&key), &self.secrets)));
+                        }
                     }
                 }
             }
@@ -156,13 +173,17 @@ fn state(fields: &[Value]) -> Option<State> {
         None | Some(Value::Int(..0)) => None,
         Some(micros) => Some(Duration::from_micros(micros.number()?)),
     };
+    let (others_waiting, ahead) = match standing {
+        Standing::Queued => (0, count(3)?),
+        _ => (count(3)?, 0),
+    };
     Some(State {
         last: token(field(1)?)?,
         expires_in,
-        others_waiting: count(3)?,
+        others_waiting,
+        ahead,
         ticket: field(4)?,
-        head: field(5)? != 0,
-        publish_failed: field(6)? != 0,
+        publish_failed: field(5)? != 0,
         ..State::bare(standing)
     })
 }

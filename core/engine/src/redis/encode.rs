@@ -2,11 +2,14 @@
 
 use crate::id::OwnerId;
 use crate::name::Name;
-use crate::redis::codec::{Codec, Command, Inbox};
+use crate::redis::codec::{Codec, Command, Inbox, KEYS};
 use crate::redis::script::{ACQUIRE_AT, BEAT_AT, BREAK_AT, INSPECT_AT, RELEASE_AT, SCRIPTS};
 use crate::redis::words::Words;
 use crate::request::{Acquire, Beat, Mode, Op, Release};
 use crate::time::micros_up;
+
+/// In milliseconds: a day.
+const LONGEST_RETENTION: u64 = 24 * 3600 * 1_000;
 
 fn plain(words: &[&str]) -> Command {
     Command::Plain(words.iter().map(|word| word.as_bytes().to_vec()).collect())
@@ -22,19 +25,35 @@ impl Codec {
             Op::Acquire(_) | Op::Revoke(_) | Op::Time => plain(&["TIME"]),
             Op::Beat(beats) => self.beats(beats),
             Op::Release(release) => {
-                let mut args = Words::with_capacity(3, 24);
+                let mut args = Words::with_capacity(4, 24);
                 add_release(&mut args, release);
-                self.script(RELEASE_AT, &release.lock, args)
+                let retention = u64::try_from(release.retention.as_millis()).unwrap_or(u64::MAX);
+                args.number(retention.clamp(1, LONGEST_RETENTION));
+                // What is not there is not named: see `redis/release_handed.lua`.
+                let keys = if release.alone { 1 } else { KEYS };
+                self.script_of(RELEASE_AT, &release.lock, keys, args)
             }
             Op::Inspect(name) => self.script(INSPECT_AT, name, Words::default()),
-            Op::Break(name) => self.script(BREAK_AT, name, Words::default()),
+            Op::Break(what) => {
+                let mut args = Words::with_capacity(2, 24);
+                args.number(what.token);
+                if let Some(hold) = what.hold {
+                    args.hold(hold);
+                }
+                self.script(BREAK_AT, &what.lock, args)
+            }
             Op::List { prefix, .. } => self.scan(prefix, "0"),
         }
     }
 
     fn script(&self, at: usize, name: &Name, args: Words) -> Command {
-        let mut keys = Words::with_capacity(2, 40);
-        self.add_keys(&mut keys, name);
+        self.script_of(at, name, KEYS, args)
+    }
+
+    /// With the first few of the lock's keys.
+    fn script_of(&self, at: usize, name: &Name, count: usize, args: Words) -> Command {
+        let mut keys = Words::with_capacity(KEYS, 40);
+        self.add_keys(&mut keys, name, count);
         Command::Script { script: &SCRIPTS[at], keys, args }
     }
 
@@ -73,15 +92,16 @@ impl Codec {
     }
 
     fn beats(&self, beats: &[Beat]) -> Command {
-        let mut keys = Words::with_capacity(beats.len() * 2, 40);
-        let mut args = Words::with_capacity(beats.len() * 3 + 2, 20);
+        let mut keys = Words::with_capacity(beats.len() * KEYS, 40);
+        let mut args = Words::with_capacity(beats.len() * 4 + 2, 20);
         args.push([self.client.as_bytes()]);
         args.number(self.polling());
         for beat in beats {
-            self.add_keys(&mut keys, &beat.lock);
+            self.add_keys(&mut keys, &beat.lock, KEYS);
             args.hold(beat.hold);
             args.number(micros_up(beat.lease));
             args.number(beat.used);
+            args.number(micros_up(beat.silence));
         }
         Command::Script { script: &SCRIPTS[BEAT_AT], keys, args }
     }

@@ -1,6 +1,7 @@
 //! What a server's error replies mean, and what to do about them.
 
 use crate::reply::{Refusal, RefusalKind};
+use crate::secret::Secrets;
 use crate::store::clock_ahead;
 
 /// Errors that may pass by themselves, each with what helps.
@@ -43,7 +44,8 @@ fn misconfigured(message: String) -> Refusal {
 fn code(text: &str) -> &str {
     let known = |word: &&str| {
         PASSING.iter().chain(&LASTING).any(|(code, _)| code == word)
-            || ["WRONGTYPE", "NOSCRIPT", "LAYOUT", "FOREIGN", "CLOCK"].contains(word)
+            || ["WRONGTYPE", "NOSCRIPT", "LAYOUT", "FOREIGN", "DAMAGED", "CLOCK", "QUEUE"]
+                .contains(word)
     };
     let mut words = text.split_whitespace().map(|word| word.trim_start_matches('-'));
     let first = words.next().unwrap_or_default();
@@ -54,18 +56,20 @@ fn code(text: &str) -> &str {
 }
 
 /// What an error reply means. `key` is the lock's key, when the request had just one.
-pub(super) fn refusal(text: &str, key: Option<&str>) -> Refusal {
+/// The server's words are shown without the secrets.
+pub(super) fn refusal(text: &str, key: Option<&str>, secrets: &Secrets) -> Refusal {
     let text = text.trim_start_matches('-').trim_end();
     let key = key.unwrap_or("of a lock");
     let code = code(text);
+    let shown = secrets.hide(text);
     if let Some((_, advice)) = PASSING.iter().find(|(known, _)| *known == code) {
-        return Refusal { kind: RefusalKind::Retry, message: format!("{text} ({advice})") };
+        return Refusal { kind: RefusalKind::Retry, message: format!("{shown} ({advice})") };
     }
     if let Some((_, advice)) = LASTING.iter().find(|(known, _)| *known == code) {
-        return misconfigured(format!("{text} ({advice})"));
+        return misconfigured(format!("{shown} ({advice})"));
     }
     match code {
-        "NOSCRIPT" => Refusal { kind: RefusalKind::Again, message: text.to_owned() },
+        "NOSCRIPT" | "QUEUE" => Refusal { kind: RefusalKind::Again, message: shown.into_owned() },
         "WRONGTYPE" | "FOREIGN" => misconfigured(format!(
             "the key {key} holds something that is not a lock of fencelock: another program uses \
              it; choose another key prefix or another name for the lock, or delete the key"
@@ -73,14 +77,19 @@ pub(super) fn refusal(text: &str, key: Option<&str>) -> Refusal {
         "LAYOUT" => misconfigured(format!(
             "the key {key} was written by a newer fencelock, in layout version {}, and this one \
              reads version 1; upgrade this program",
-            text.rsplit("LAYOUT").next().unwrap_or_default().trim()
+            shown.rsplit("LAYOUT").next().unwrap_or_default().trim()
         )),
         "CLOCK" => clock_ahead(),
+        // The part of a script that serves the frequent case does not look before it counts.
+        code if code == "DAMAGED" || text.contains("attempt to ") => misconfigured(format!(
+            "the record of the lock in the key {key} is damaged, or another program wrote it; stop \
+             what uses this lock, and delete the key"
+        )),
         // Servers name a missing permission and a missing command differently inside scripts.
         _ if text.contains("ACL failure in script")
             || text.contains("The user executing the script can't") =>
         {
-            misconfigured(format!("{text} ({})", LASTING[2].1))
+            misconfigured(format!("{shown} ({})", LASTING[2].1))
         }
         _ if text.to_ascii_lowercase().contains("unknown command")
             || text.contains("Unknown Redis command") =>
@@ -88,10 +97,10 @@ pub(super) fn refusal(text: &str, key: Option<&str>) -> Refusal {
             Refusal {
                 kind: RefusalKind::Unsupported,
                 message: format!(
-                    "{text} (fencelock needs Redis 6.2 or later, or Valkey, with scripts allowed)"
+                    "{shown} (fencelock needs Redis 6.2 or later, or Valkey, with scripts allowed)"
                 ),
             }
         }
-        _ => misconfigured(text.to_owned()),
+        _ => misconfigured(shown.into_owned()),
     }
 }

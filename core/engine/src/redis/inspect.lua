@@ -1,4 +1,16 @@
--- Inspect: both keys as they are. KEYS: record, queue.
-local time = redis.call('TIME')
-return { time[1] * 1000000 + time[2], redis.call('HGETALL', KEYS[1]),
-  redis.call('HGETALL', KEYS[2]) }
+-- Inspect: the record as it is, the first of those who wait, and how many they are.
+-- KEYS: record, queue, order.
+local record, ids = call('HGETALL', key), call('ZRANGEBYSCORE', KEYS[3], '0', '+inf', 'LIMIT', '0', '256')
+if #ids < 256 then
+  local parked = call('ZREVRANGEBYSCORE', KEYS[3], '(0', '-inf', 'LIMIT', '0', 256 - #ids)
+  for _, id in ipairs(parked) do ids[#ids + 1] = id end
+end
+local waiters = {}
+for _, id in ipairs(ids) do
+  local text = call('HGET', KEYS[2], id)
+  if text then
+    waiters[#waiters + 1] = id
+    waiters[#waiters + 1] = text
+  end
+end
+return { now, record, waiters, call('ZCARD', KEYS[3]) }

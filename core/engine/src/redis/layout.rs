@@ -1,17 +1,21 @@
-//! A lock's two keys, read back.
+//! A lock's keys, read back.
 
 use crate::id::{ClientId, HoldId, OwnerId};
 use crate::redis::decode::abandoned;
 use crate::redis::value::Value;
-use crate::store::{Record, StoredHold, StoredWaiter};
+use crate::store::{Queue, Record, StoredHold, StoredWaiter};
 
+/// Fields of the queue that begin so name the entries of an explicit owner.
+const OWNED: char = '=';
 const POLLING: u64 = 1;
 const CLAIM: u64 = 2;
 const SILENT: u64 = 2;
 
-/// A lock's record out of its two hashes, each as `HGETALL` gives it.
+/// A lock's record out of its two hashes, each as `HGETALL` gives it; the order of who waits follows
+/// from the entries.
 ///
 /// The lease that a holder asked for last is not kept by this store: `asked` is the stored lease.
+/// Of the hold that was released last it keeps the first half of the id.
 ///
 /// # Errors
 /// The error that a script would give: `LAYOUT <version>` or `FOREIGN`.
@@ -37,31 +41,40 @@ fn read(record: &[Value], queue: &[Value]) -> Option<Record> {
     let mut holds = Vec::new();
     if let Some(hold) = Some(text("i")?).filter(|id| !id.is_empty()) {
         let more = text("x")?.lines();
-        let first = format!("{hold} {} {} {} {}", text("d")?, text("l")?, text("f")?, text("c")?);
+        let flags = number("f")?;
+        let first = format!("{hold} {} {} {flags} {}", text("d")?, text("l")?, text("c")?);
         holds.push(read_hold(&first)?);
         for line in more {
             holds.push(read_hold(line)?);
         }
     }
-    let mut waiters = Vec::new();
+    let mut waiters = Queue::default();
     for pair in queue.chunks_exact(2) {
-        waiters.push(read_waiter(pair[0].text()?, pair[1].text()?)?);
+        let hold = pair[0].text()?;
+        if !hold.starts_with(OWNED) {
+            waiters.insert(read_waiter(hold, pair[1].text()?)?);
+        }
     }
-    waiters.sort_by_key(|waiter| (waiter.ticket, waiter.hold));
     let owner = if holds.is_empty() { None } else { read_owner(text("o")?)? };
     let released = text("r")?;
     let (abandoned, losses) = abandoned(number("b")?)?;
     Some(Record {
         owner,
         holds,
-        token: number("t")?,
+        token: if field(record, "t").is_some() { number("t")? } else { number("e")? },
         last: number("e")?,
+        used: number("u")?,
         abandoned,
         losses,
-        released: if released.is_empty() { None } else { Some(HoldId::parse(released)?) },
+        released: if released.is_empty() { None } else { Some(read_released(released)?) },
         ticket: number("k")?,
         waiters,
     })
+}
+
+fn read_released(digits: &str) -> Option<HoldId> {
+    let half = u64::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 16)?;
+    Some(HoldId(u128::from(half) << 64))
 }
 
 /// Nothing, or an owner's id; the outer `None` says that it is damaged.

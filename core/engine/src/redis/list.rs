@@ -17,8 +17,18 @@ const ROUND: &str = "1000";
 /// What was found so far for one [`Op::List`].
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
+    /// The first of them, as many as were asked for: the others are met in no order, and forgotten.
     names: BTreeSet<Name>,
     scanned: bool,
+}
+
+impl Listing {
+    fn found(&mut self, name: Name, limit: usize) {
+        self.names.insert(name);
+        if self.names.len() > limit {
+            self.names.pop_last();
+        }
+    }
 }
 
 /// How a listing goes on.
@@ -45,7 +55,7 @@ impl Codec {
     ) -> Result<ListStep, Failure> {
         self.advance(op, listing, &value).unwrap_or_else(|| {
             Err(Failure::Refused(match value {
-                Value::Error(text) => refusal(&text, None),
+                Value::Error(text) => refusal(&text, None, &self.secrets),
                 _ => garbled("list"),
             }))
         })
@@ -59,13 +69,15 @@ impl Codec {
     ) -> Option<Result<ListStep, Failure>> {
         let Op::List { prefix, limit } = op else { return None };
         if listing.scanned {
-            let names = core::mem::take(&mut listing.names).into_iter().take(*limit).collect();
+            let names = core::mem::take(&mut listing.names).into_iter().collect();
             let reply = Reply { now: time(value)?, body: Body::List(names) };
             return Some(Ok(ListStep::Done(reply)));
         }
         let [cursor, keys] = value.array()? else { return None };
         for key in keys.array()? {
-            listing.names.extend(key.text().and_then(|key| self.name_of_key(key)));
+            if let Some(name) = key.text().and_then(|key| self.name_of_key(key)) {
+                listing.found(name, *limit);
+            }
         }
         let cursor = cursor.text()?;
         listing.scanned = cursor == "0";

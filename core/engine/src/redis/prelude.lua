@@ -1,18 +1,24 @@
--- What every operation shares: a lock's state out of its two keys, the rules, and back again.
--- `now` is set before this part.
 
+-- What every operation shares: a lock's state out of its keys, the rules, and back again. Nothing
+-- here reads the whole queue.
+
+local try, digits = redis.pcall, string.format
 local NO, YES, UNKNOWN = 0, 1, 2
-local BLOCK = 1024
+local BLOCK, TRIES, FORGET = 1024, 512, 10
+local ID = string.rep('%x', 32)
 
 local function bit(flags, value) return flags % (value * 2) >= value end
 
 local function flags(a, b, c) return (a and 1 or 0) + (b and 2 or 0) + (c and 4 or 0) end
 
-local function load_holds(s, field)
+-- What is kept of the hold that was released last.
+local function short(id) return string.sub(id, 1, 16) end
+
+local function read_holds(s, field)
   if not field.i then return end
-  local f = field.f + 0
-  s.holds[1] = { id = field.i, deadline = field.d + 0, lease = field.l + 0, client = field.c,
-    polling = bit(f, 1), claim = bit(f, 2) }
+  local f = (field.f or 0) + 0
+  s.holds[1] = { id = field.i, deadline = field.d + 0, lease = field.l + 0,
+    client = string.match(field.c, '^%x+ .*$') .. '', polling = bit(f, 1), claim = bit(f, 2) }
   for line in string.gmatch(field.x or '', '[^\n]+') do
     local id, deadline, lease, more, client =
       string.match(line, '^(%x+) (%d+) (%d+) (%d) (.*)$')
@@ -23,36 +29,13 @@ local function load_holds(s, field)
   s.owner = field.o or ''
 end
 
-local function load_waiter(id, text)
-  local ticket, heard, f, lease, claim, silence, client, owner =
-    string.match(text, '^(%d+) (%d+) (%d) (%d+) (%d+) (%d+)\n([^\n]*)\n(.*)$')
-  f = f + 0
-  return { id = id, ticket = ticket + 0, heard = heard + 0, polling = bit(f, 1),
-    silent = bit(f, 2), lease = lease + 0, claim = claim + 0, silence = silence + 0,
-    client = client, owner = owner }
-end
-
--- Reads and checks both keys; nothing is written yet. A second result is why it may not be used.
-local function load(key, queue, grows)
-  local record, waiting = redis.call('HGETALL', key), redis.call('HGETALL', queue)
-  local field = {}
-  for i = 1, #record, 2 do field[record[i]] = record[i + 1] end
-  if #record > 0 and field.v ~= '1' then
-    local version = tonumber(field.v or '')
-    if version and version > 1 then return nil, 'LAYOUT ' .. field.v end
-    return nil, 'FOREIGN'
-  end
-  local s = {
-    key = key, queue = queue, grows = grows, holds = {}, owner = '', waiters = {},
-    token = (field.t or 0) + 0, last = (field.e or 0) + 0, ticket = (field.k or 0) + 0,
-    released = field.r or '', abandoned = (field.b or NO) % 4, losses = math.floor((field.b or 0) / 4),
-    failed = 0, changed = {}, gone = {}, dirty = false,
-  }
-  load_holds(s, field)
-  for i = 1, #waiting, 2 do
-    s.waiters[#s.waiters + 1] = load_waiter(waiting[i], waiting[i + 1])
-  end
-  if #s.waiters + math.max(#s.holds - 1, 0) ~= (field.n or 0) + 0 then s.dirty = true end
+-- Raises an error when the record is damaged.
+local function read(field)
+  local told = (field.b or NO) + 0
+  local s = { holds = {}, owner = '', token = (field.t or field.e or 0) + 0,
+    last = (field.e or 0) + 0, used = (field.u or 0) + 0, ticket = (field.k or 0) + 0, released = field.r or '',
+    abandoned = told % 4, losses = math.floor(told / 4), entries = (field.n or 0) + 0, failed = 0 }
+  read_holds(s, field)
   return s
 end
 
@@ -68,10 +51,68 @@ local function begin(s)
   if s.begun then return end
   s.begun = true
   if s.grows then
-    redis.call('HSET', s.key, 'v', '1')
+    call('HSET', s.key, 'v', '1')
   else
-    redis.call('PEXPIRE', s.key, span(s))
+    call('PEXPIRE', s.key, span(s))
   end
+end
+
+-- A waiter; nothing when it is not there, or cannot be read.
+local function waiter_of(s, id)
+  local ticket, heard, f, lease, claim, silence, client, owner =
+    string.match(call('HGET', s.queue, id) or '',
+      '^(%d+) (%d+) (%d) (%d+) (%d+) (%d+)\n([^\n]*)\n(.*)$')
+  if not ticket then return end
+  f = f + 0
+  return { id = id, ticket = ticket + 0, heard = heard + 0, polling = bit(f, 1),
+    parked = bit(f, 2), lease = lease + 0, claim = claim + 0, silence = silence + 0,
+    client = client, owner = owner }
+end
+
+local function place(s, w)
+  call('ZADD', s.order, w.parked and -w.ticket or w.ticket, w.id)
+end
+
+local function write(s, w)
+  begin(s)
+  s.queued = true
+  call('HSET', s.queue, w.id, digits('%.0f %.0f %d %.0f %.0f %.0f\n%s\n%s', w.ticket, w.heard,
+    flags(w.polling, w.parked), w.lease, w.claim, w.silence, w.client, w.owner))
+end
+
+-- One of the queue's two keys may be lost: the order is made anew; entries are not.
+local function mend(s, entries)
+  call('PEXPIRE', s.queue, span(s))
+  s.count = 0
+  if not entries then return call('DEL', s.order) end
+  for _, id in ipairs(call('HKEYS', s.queue)) do
+    local w = string.sub(id, 1, 1) ~= '=' and waiter_of(s, id)
+    if w then
+      place(s, w)
+      s.count = s.count + 1
+    end
+  end
+end
+
+-- Reads and checks the keys; nothing is written yet, unless a key was lost. A second result is why
+-- they may not be used.
+local function load(at, grows)
+  local key, queue, order = KEYS[at], KEYS[at + 1], KEYS[at + 2]
+  local record, field = call('HGETALL', key), {}
+  for i = 1, #record, 2 do field[record[i]] = record[i + 1] end
+  if #record > 0 and field.v ~= '1' then
+    local version = tonumber(field.v or '')
+    if version and version > 1 then return nil, 'LAYOUT ' .. field.v end
+    return nil, 'FOREIGN'
+  end
+  local count, entries = call('ZCARD', order), call('HLEN', queue)
+  local ok, s = pcall(read, field)
+  if not ok then return nil, 'DAMAGED' end
+  s.key, s.queue, s.order, s.grows, s.count = key, queue, order, grows, count
+  if (count > 0) ~= (entries > 0) then mend(s, entries > 0) end
+  s.listed = s.count > 0 and call('ZCOUNT', order, '0', '+inf') or 0
+  s.dirty = s.count + math.max(#s.holds - 1, 0) ~= s.entries
+  return s
 end
 
 -- What a holder hears of its predecessor, and of how many holds its owner lost since.
@@ -81,44 +122,51 @@ local function save_record(s)
   local more = {}
   for i = 2, #s.holds do
     local hold = s.holds[i]
-    more[#more + 1] = string.format('%s %.0f %.0f %d %s\n', hold.id, hold.deadline, hold.lease,
+    more[#more + 1] = digits('%s %.0f %.0f %d %s\n', hold.id, hold.deadline, hold.lease,
       flags(hold.polling, hold.claim), hold.client)
   end
-  redis.call('HSET', s.key, 'v', '1', 'o', s.owner, 't', s.token, 'e', s.last, 'k', s.ticket,
-    'r', s.released, 'b', news(s), 'n', #s.waiters + #more, 'x', table.concat(more))
+  call('HSET', s.key, 'v', '1', 'o', s.owner, 't', s.token, 'e', s.last, 'u', s.used,
+    'k', s.ticket, 'r', s.released, 'b', news(s), 'n', s.count + #more, 'x', table.concat(more))
   local hold = s.holds[1]
   if hold then
-    redis.call('HSET', s.key, 'i', hold.id, 'd', hold.deadline, 'l', hold.lease,
+    call('HSET', s.key, 'i', hold.id, 'd', hold.deadline, 'l', hold.lease,
       'f', flags(hold.polling, hold.claim, s.owner ~= ''), 'c', hold.client)
   else
-    redis.call('HDEL', s.key, 'i')
+    call('HDEL', s.key, 'i', 'f')
   end
 end
 
-local function save(s)
-  if not s.dirty and not next(s.changed) and not next(s.gone) then return end
-  begin(s)
-  -- Without a counter there is no record, only a queue that outlived it.
-  if s.last > 0 then
-    save_record(s)
-    redis.call('PEXPIRE', s.key, span(s))
-  end
-  for id in pairs(s.gone) do redis.call('HDEL', s.queue, id) end
-  for _, w in ipairs(s.waiters) do
-    if s.changed[w.id] then
-      redis.call('HSET', s.queue, w.id, string.format('%.0f %.0f %d %.0f %.0f %.0f\n%s\n%s',
-        w.ticket, w.heard, flags(w.polling, w.silent), w.lease, w.claim, w.silence,
-        w.client, w.owner))
+-- What is left by a release that has nothing to tell is small, and kept for `retention`.
+local function save(s, retention)
+  local rests = retention and s.last > 0 and s.last < now + BLOCK and #s.holds == 0
+    and s.count == 0 and s.abandoned == NO
+  if s.dirty or rests and s.ticket + s.used > 0 then
+    begin(s)
+    -- Without a counter there is no record, only a queue that outlived it.
+    if s.last == 0 then
+      if s.grows then call('HDEL', s.key, 'v') end
+    elseif rests then
+      call('DEL', s.key)
+      call('HSET', s.key, 'v', '1', 'e', s.last, 'r', s.released)
+      call('PEXPIRE', s.key, retention)
+    else
+      save_record(s)
+      call('PEXPIRE', s.key, span(s))
     end
+  elseif s.begun and s.grows and s.last == 0 then
+    call('HDEL', s.key, 'v')
   end
-  if #s.waiters > 0 then redis.call('PEXPIRE', s.queue, span(s)) end
+  if s.queued and s.count > 0 then
+    call('PEXPIRE', s.queue, span(s))
+    call('PEXPIRE', s.order, span(s))
+  end
 end
 
 -- 1 when somebody listens, 0 when nobody does, -1 when the store may not publish.
 local function publish(s, client, payload)
   begin(s)
   local prefix, name = string.match(s.key, '^([^{]*){(.*)}$')
-  local heard = redis.pcall('PUBLISH', prefix .. 'inbox:' .. string.sub(client, 1, 16),
+  local heard = try('PUBLISH', prefix .. 'inbox:' .. string.sub(client, 1, 16),
     payload .. ' ' .. name)
   if type(heard) ~= 'number' then
     s.failed = 1
@@ -133,41 +181,61 @@ local function hold_of(s, id)
   end
 end
 
-local function waiter_of(s, id)
-  for i, waiter in ipairs(s.waiters) do
-    if waiter.id == id then return waiter, i end
-  end
-end
-
 local function is_live(w)
-  return not w.silent and w.heard <= now and now < w.heard + w.silence
+  return not w.parked and w.heard <= now and now < w.heard + w.silence
 end
 
-local function is_before(w, other)
-  return w.ticket < other.ticket or w.ticket == other.ticket and w.id < other.id
+-- The ids of an explicit owner's entries, one after the other.
+local function owned(s, owner) return call('HGET', s.queue, '=' .. owner) or '' end
+
+local function queue_up(s, w)
+  write(s, w)
+  place(s, w)
+  if w.owner ~= '' then call('HSET', s.queue, '=' .. w.owner, owned(s, w.owner) .. w.id) end
+  s.count, s.listed, s.dirty = s.count + 1, s.listed + 1, true
 end
 
-local function remove_waiter(s, at)
-  local waiter = table.remove(s.waiters, at)
-  s.gone[waiter.id] = true
-  s.dirty = true
-  return waiter
-end
-
-local function others(s, id)
-  local count = 0
-  for _, w in ipairs(s.waiters) do
-    if w.id ~= id and is_live(w) then count = count + 1 end
+local function leave(s, w)
+  begin(s)
+  call('HDEL', s.queue, w.id)
+  call('ZREM', s.order, w.id)
+  if w.owner ~= '' then
+    local left = string.gsub(owned(s, w.owner), ID, { [w.id] = '' })
+    if left == '' then
+      call('HDEL', s.queue, '=' .. w.owner)
+    else
+      call('HSET', s.queue, '=' .. w.owner, left)
+    end
   end
-  return count
+  s.count, s.dirty = s.count - 1, true
+  if not w.parked then s.listed = s.listed - 1 end
 end
 
-local function hear(s, id, polling)
-  local waiter = waiter_of(s, id)
-  if not waiter then return end
-  waiter.heard, waiter.silent, waiter.polling = now, false, polling
-  s.changed[id] = true
-  return waiter
+-- Passed over until it is heard again.
+local function park(s, w)
+  w.parked, w.heard = true, math.min(w.heard, now)
+  write(s, w)
+  place(s, w)
+  s.listed = s.listed - 1
+end
+
+local function hear(s, id, polling, silence)
+  local w = waiter_of(s, id)
+  if not w then return end
+  local parked = w.parked
+  w.heard, w.polling, w.silence, w.parked = now, polling, silence or w.silence, false
+  write(s, w)
+  if parked then
+    place(s, w)
+    s.listed = s.listed + 1
+  end
+  return w
+end
+
+-- Who is listed, other than `id`.
+local function others(s, id)
+  local w = s.listed > 0 and waiter_of(s, id)
+  return w and not w.parked and s.listed - 1 or s.listed
 end
 
 local function vacate(s) s.owner, s.losses = '', 0 end
@@ -195,13 +263,15 @@ local function tick(s)
     end
   end
   if heard then lose(s, YES) elseif unheard then lose(s, UNKNOWN) end
-  for i = #s.waiters, 1, -1 do
-    local w = s.waiters[i]
-    if w.heard > now then
-      w.heard, w.silent = now, true
-      s.changed[w.id] = true
+  if s.count == s.listed then return end
+  for _, id in ipairs(call('ZREVRANGEBYSCORE', s.order, '(0', '-inf', 'LIMIT', '0', '2')) do
+    local w = waiter_of(s, id) or { id = id, owner = '', parked = true, heard = 0, silence = 0 }
+    if now >= w.heard + w.silence * FORGET then
+      leave(s, w)
+    elseif w.heard > now then
+      w.heard = now
+      write(s, w)
     end
-    if now >= w.heard + w.silence * 10 then remove_waiter(s, i) end
   end
 end
 
@@ -222,8 +292,14 @@ local function add_hold(s, id, client, lease, polling, claim)
   s.dirty = true
 end
 
-local function renew(s, hold, lease, polling)
-  hold.deadline = math.max(hold.deadline, now + lease)
+-- The first word of a holder sets its hold's end; later ones only move it on; late copies of what
+-- an earlier holder asked for leave it alone.
+local function renew(s, hold, lease, polling, used)
+  if used > s.used and used >= s.token then
+    hold.deadline, s.used = now + lease, used
+  elseif s.used < s.token or used == s.used then
+    hold.deadline = math.max(hold.deadline, now + lease)
+  end
   hold.lease = hold.deadline - now
   hold.claim, hold.polling = false, polling
   s.dirty = true
@@ -233,43 +309,82 @@ local function is_held_by(s, owner)
   return #s.holds > 0 and owner ~= '' and owner == s.owner
 end
 
-local function next_to_serve(s)
-  local free, best, at = #s.holds == 0, nil, nil
-  for i, w in ipairs(s.waiters) do
-    if is_live(w) and (free or is_held_by(s, w.owner)) and (not best or is_before(w, best)) then
-      best, at = w, i
-    end
-  end
-  return best, at
-end
-
-local function serve(s, w, at, caller, floor)
+-- Grants to a waiter; 1 when nobody heard of it, and it is parked.
+local function serve(s, w, caller, floor)
   local token, last, abandoned = s.token, s.last, s.abandoned
   if #s.holds == 0 then reserve(s, floor) end
   local called = w.id == caller
   if not called and not w.polling then
-    local listeners = publish(s, w.client, '1 granted ' .. w.id .. ' ' .. string.format('%.0f %.0f %d %d', s.token,
-      s.last, news(s), others(s, w.id)))
+    local listeners = publish(s, w.client, '1 granted ' .. w.id .. ' '
+      .. digits('%.0f %.0f %d %d', s.token, s.last, news(s), s.listed - 1))
     if listeners == 0 then
       s.token, s.last, s.abandoned = token, last, abandoned
-      w.silent = true
-      s.changed[w.id] = true
-      return
+      park(s, w)
+      return 1
     end
   end
-  remove_waiter(s, at)
+  leave(s, w)
   s.owner = w.owner
   add_hold(s, w.id, w.client, called and w.lease or math.min(w.claim, w.lease), w.polling,
     not called)
+  return 0
+end
+
+-- The waiters of the present explicit owner; how many of them were passed over.
+local function join(s, caller, floor, tries)
+  local own, passed = {}, 0
+  if s.count == 0 or #s.holds == 0 or s.owner == '' then return 0 end
+  for id in string.gmatch(owned(s, s.owner), ID) do
+    local w = waiter_of(s, id)
+    if w and is_live(w) then own[#own + 1] = w end
+  end
+  table.sort(own, function(a, b)
+    return a.ticket < b.ticket or a.ticket == b.ticket and a.id < b.id
+  end)
+  for _, w in ipairs(own) do
+    if passed < tries then passed = passed + serve(s, w, caller, floor) end
+  end
+  return passed
+end
+
+-- Whoever is to be served first, live or not.
+local function first(s)
+  while s.listed > 0 do
+    local id = call('ZRANGEBYSCORE', s.order, '0', '+inf', 'LIMIT', '0', '1')[1]
+    local w = waiter_of(s, id)
+    if w then return w end
+    -- It is lost or damaged.
+    leave(s, { id = id, owner = '' })
+  end
 end
 
 -- Hands a free lock to its first live waiter, and an owner's lock to all waiters of that owner.
+-- Whoever is found silent at the head is parked, so that the first one is known to live.
 local function settle(s, caller, floor)
   if now >= 9006099743113216 then return end
-  local w, at = next_to_serve(s)
-  while w do
-    serve(s, w, at, caller, floor)
-    w, at = next_to_serve(s)
+  local tries = TRIES
+  tries = tries - join(s, caller, floor, tries)
+  while tries > 0 do
+    local w = first(s)
+    if not w then break end
+    if not is_live(w) then
+      park(s, w)
+      tries = tries - 1
+    elseif #s.holds > 0 then
+      break
+    elseif serve(s, w, caller, floor) > 0 then
+      tries = tries - 1
+    else
+      tries = tries - join(s, caller, floor, tries)
+      break
+    end
+  end
+  s.cut = tries == 0 and #s.holds == 0
+  if s.cut then
+    -- Asks for another contact, which goes on; who came last is likely to live.
+    local id = call('ZREVRANGEBYSCORE', s.order, '+inf', '0', 'LIMIT', '0', '1')[1]
+    local last = id and id ~= caller and waiter_of(s, id)
+    if last and not last.polling then publish(s, last.client, '1 changed ' .. id) end
   end
 end
 
@@ -279,7 +394,7 @@ local function finish(s, id, used, how)
   local hold, at = hold_of(s, id)
   if hold then
     table.remove(s.holds, at)
-    s.released = id
+    s.released = short(id)
     s.dirty = true
     if lost then
       lose(s, YES)
@@ -290,15 +405,16 @@ local function finish(s, id, used, how)
     if #s.holds == 0 then
       vacate(s)
       s.last = math.max(s.token, used)
+      s.token = s.last
     end
     return told and 0 or 1
   end
-  local waiter, place = waiter_of(s, id)
-  if waiter then
-    remove_waiter(s, place)
+  local w = waiter_of(s, id)
+  if w then
+    leave(s, w)
     return 1
   end
-  return s.released == id and 0 or 2
+  return s.released == short(id) and 0 or 2
 end
 
 local function expires_in(s)
@@ -312,9 +428,8 @@ local function standing(s, id)
   if hold then
     return { 0, s.token, s.last, hold.deadline - now, news(s), others(s, id), s.failed }
   end
-  local waiter, head = waiter_of(s, id), 1
-  for _, w in ipairs(s.waiters) do
-    if is_live(w) and is_before(w, waiter) then head = 0 end
-  end
-  return { 1, s.token, expires_in(s), others(s, id), waiter.ticket, head, s.failed }
+  local w, expires, head = waiter_of(s, id), -1, first(s)
+  if s.cut then expires = 0 elseif head and head.id == id then expires = expires_in(s) end
+  local ahead = call('ZCOUNT', s.order, '0', '(' .. digits('%.0f', w.ticket))
+  return { 1, s.token, expires, ahead, w.ticket, s.failed }
 end

@@ -20,22 +20,33 @@ impl Script {
     }
 }
 
-// The part that serves the frequent case returns before the shared part builds its functions.
+// What serves the frequent case comes first and returns before the next part builds its functions.
 const ACQUIRE: &str = concat!(
-    include_str!("acquire_fast.lua"),
+    include_str!("time.lua"),
+    include_str!("acquire_free.lua"),
+    include_str!("head.lua"),
+    include_str!("acquire_taken.lua"),
     include_str!("prelude.lua"),
     include_str!("acquire.lua")
 );
-const BEAT: &str =
-    concat!(include_str!("beat_fast.lua"), include_str!("prelude.lua"), include_str!("beat.lua"));
+const BEAT: &str = concat!(
+    include_str!("time.lua"),
+    include_str!("head.lua"),
+    include_str!("beat_quick.lua"),
+    include_str!("prelude.lua"),
+    include_str!("beat.lua")
+);
 const RELEASE: &str = concat!(
-    include_str!("release_fast.lua"),
+    include_str!("time.lua"),
+    include_str!("release_last.lua"),
+    include_str!("head.lua"),
+    include_str!("release_handed.lua"),
     include_str!("prelude.lua"),
     include_str!("release.lua")
 );
 const BREAK: &str =
     concat!(include_str!("time.lua"), include_str!("prelude.lua"), include_str!("break.lua"));
-const INSPECT: &str = include_str!("inspect.lua");
+const INSPECT: &str = concat!(include_str!("time.lua"), include_str!("inspect.lua"));
 
 pub(super) const ACQUIRE_AT: usize = 0;
 pub(super) const BEAT_AT: usize = 1;

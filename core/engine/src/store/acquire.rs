@@ -6,7 +6,7 @@ use crate::reply::{Refusal, Standing, State};
 use crate::request::{Acquire, Mode, Wait};
 use crate::store::record::{Announce, Caller, Record, StoredHold, StoredWaiter};
 use crate::store::refusal::{check_clock, mode_unsupported};
-use crate::store::settle::Settle;
+use crate::store::settle::{Settle, Settled};
 use crate::time::micros_up;
 
 /// The claim that a request without one is measured by.
@@ -34,35 +34,38 @@ impl Record {
         if !is_timely(now, ask) && !planted!(NotAfterIgnored) {
             return Ok(self.state(Standing::Late));
         }
-        let queued = self.hear(now, caller, ask.hold);
+        let silence = ask.wait.map(|wait| micros_up(wait.silence));
+        let queued = self.waiters.hear(now, caller.polling, ask.hold, silence);
         self.tick(now);
         if let Some(release) = &ask.after {
             self.end(release);
         }
         let mut settle = Settle { now, lock: &ask.lock, caller: None, floor: ask.floor };
-        if let Some(hold) = self.holds.iter_mut().find(|hold| hold.hold == ask.hold)
+        if let Some(at) = self.holds.iter().position(|hold| hold.hold == ask.hold)
             && !planted!(RetryCountedTwice)
         {
             if !planted!(ClaimNotRenewed) {
-                hold.renew(now, micros_up(ask.lease), caller.polling);
+                // Whoever repeats an acquire has given out nothing yet.
+                let reach = self.reach(0);
+                self.holds[at].renew(now, micros_up(ask.lease), caller.polling, reach);
             }
-            let failed = self.settle(&settle, out);
-            return Ok(self.standing(now, ask.hold, failed));
+            let settled = self.settle(&settle, out);
+            return Ok(self.standing(now, ask.hold, settled));
         }
         // A release in the same step may have ended this very entry.
-        if queued && self.waiter(ask.hold).is_some() {
+        if queued && self.waiters.get(ask.hold).is_some() {
             settle.caller = Some(ask.hold);
-            let failed = self.settle(&settle, out);
-            return Ok(self.standing(now, ask.hold, failed));
+            let settled = self.settle(&settle, out);
+            return Ok(self.standing(now, ask.hold, settled));
         }
         if planted!(TryPassesWaiters) && ask.wait.is_none() && ask.attach.is_none() {
-            return Ok(self.try_now(now, caller, ask, None, false));
+            return Ok(self.try_now(now, caller, ask, None, Settled::default()));
         }
         match (ask.attach, ask.wait) {
             (None, Some(wait)) => Ok(self.enqueue(caller, ask, wait, &mut settle, out)),
             (attach, _) => {
-                let failed = self.settle(&settle, out);
-                Ok(self.try_now(now, caller, ask, attach, failed))
+                let settled = self.settle(&settle, out);
+                Ok(self.try_now(now, caller, ask, attach, settled))
             }
         }
     }
@@ -74,19 +77,21 @@ impl Record {
         caller: &Caller,
         ask: &Acquire,
         attach: Option<u64>,
-        publish_failed: bool,
+        settled: Settled,
     ) -> State {
+        let publish_failed = settled.publish_failed;
         let joins = self.is_held_by(ask.owner.as_ref()) || self.joins_by_mistake(caller, ask);
         if attach.is_some_and(|token| !joins || token != self.token) {
             return State { publish_failed, ..self.state(Standing::NotHeld) };
         }
-        if self.holds.is_empty() {
+        // Live ones may stand behind those that this contact has passed over.
+        if self.holds.is_empty() && !settled.cut {
             self.abandoned = self.abandoned_now();
             self.reserve(self.first_token(now, ask.floor));
             self.owner.clone_from(&ask.owner);
         } else if !joins {
             let expires_in = self.expires_in(now);
-            let others_waiting = self.others_waiting(now, ask.hold);
+            let others_waiting = self.others_waiting(ask.hold);
             let state = self.state(Standing::Contended);
             return State { expires_in, others_waiting, publish_failed, ..state };
         }
@@ -100,7 +105,7 @@ impl Record {
             asked: lease,
             claim: false,
         });
-        self.standing(now, ask.hold, publish_failed)
+        self.standing(now, ask.hold, settled)
     }
 
     /// Only with a bug that was planted.
@@ -120,8 +125,10 @@ impl Record {
         out: &mut dyn Announce,
     ) -> State {
         let now = settle.now;
-        let ticket = self.next_ticket(now, wait.ticket);
-        self.insert(StoredWaiter {
+        let shown = wait.ticket;
+        let ticket = if shown > 0 { shown } else { (self.ticket + 1).max(now) };
+        let first = self.waiters.listed() == 0;
+        self.waiters.insert(StoredWaiter {
             hold: ask.hold,
             client: caller.client.clone(),
             polling: caller.polling,
@@ -134,12 +141,15 @@ impl Record {
             silence: micros_up(wait.silence),
         });
         settle.caller = Some(ask.hold);
-        let mut failed = self.settle(settle, out);
-        if self.waiter(ask.hold).is_some() {
+        let mut settled = self.settle(settle, out);
+        if self.waiters.get(ask.hold).is_some() {
             self.ticket = self.ticket.max(ticket);
-            failed |= self.tell_wanted(&ask.lock, out);
+            // Who holds the lock knows of the others.
+            if first {
+                settled.publish_failed |= self.tell_wanted(&ask.lock, out);
+            }
         }
-        self.standing(now, ask.hold, failed)
+        self.standing(now, ask.hold, settled)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Renewing a hold, or hearing a waiter.
 
+use crate::id::HoldId;
 use crate::reply::{Refusal, Standing, State};
 use crate::request::Beat;
 use crate::store::record::{Announce, Caller, Record};
 use crate::store::refusal::check_clock;
-use crate::store::settle::Settle;
+use crate::store::settle::{Settle, Settled};
 use crate::time::micros_up;
 
 impl Record {
@@ -24,16 +25,16 @@ impl Record {
             self.tick(now);
             self.settle(&Settle { now, lock: &beat.lock, caller: None, floor: 0 }, out);
         }
-        let queued = self.hear(now, caller, beat.hold);
+        let silence = Some(micros_up(beat.silence));
+        let queued = self.waiters.hear(now, caller.polling, beat.hold, silence);
         self.tick(now);
         let mut known = queued;
-        if let Some(hold) =
-            self.holds.iter_mut().find(|hold| hold.hold == beat.hold || planted!(RenewWithoutOwner))
-        {
-            hold.renew(now, micros_up(beat.lease), caller.polling);
+        if let Some(at) = self.renewable(beat.hold) {
+            let reach = self.reach(beat.used);
+            self.holds[at].renew(now, micros_up(beat.lease), caller.polling, reach);
             if planted!(OwnerRenewsCoHolds) {
                 for hold in &mut self.holds {
-                    hold.renew(now, micros_up(beat.lease), hold.polling);
+                    hold.renew(now, micros_up(beat.lease), hold.polling, reach);
                 }
             }
             self.top_up(now, beat.used);
@@ -42,12 +43,17 @@ impl Record {
         let caller = queued.then_some(beat.hold);
         let settle = Settle { now, lock: &beat.lock, caller, floor: 0 };
         let passed_over = planted!(OwnerPassedOver) && !self.holds.is_empty();
-        let publish_failed = !passed_over && self.settle(&settle, out);
+        let settled = if passed_over { Settled::default() } else { self.settle(&settle, out) };
         if known {
-            return Ok(self.standing(now, beat.hold, publish_failed));
+            return Ok(self.standing(now, beat.hold, settled));
         }
+        let publish_failed = settled.publish_failed;
         let released = self.released == Some(beat.hold);
         let standing = if released { Standing::Released } else { Standing::Gone };
         Ok(State { publish_failed, ..self.state(standing) })
+    }
+
+    fn renewable(&self, id: HoldId) -> Option<usize> {
+        self.holds.iter().position(|hold| hold.hold == id || planted!(RenewWithoutOwner))
     }
 }

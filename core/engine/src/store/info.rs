@@ -5,10 +5,12 @@ use core::time::Duration;
 use crate::id::HoldId;
 use crate::name::Name;
 use crate::reply::{HoldInfo, LockInfo, Standing, State, WaiterInfo};
+use crate::store::queue::Queue;
 use crate::store::record::Record;
+use crate::store::settle::Settled;
 
-/// A day in microseconds.
-const DAY: u64 = 24 * 3600 * 1_000_000;
+/// How many waiters an inspection shows.
+pub(crate) const SHOWN_WAITERS: usize = 256;
 
 impl Record {
     /// The state of a hold that is not granted, without the queue's part.
@@ -17,8 +19,8 @@ impl Record {
     }
 
     /// Where a hold stands that holds or waits.
-    pub(super) fn standing(&self, now: u64, id: HoldId, publish_failed: bool) -> State {
-        let others_waiting = self.others_waiting(now, id);
+    pub(super) fn standing(&self, now: u64, id: HoldId, settled: Settled) -> State {
+        let Settled { publish_failed, cut } = settled;
         if let Some(hold) = self.holds.iter().find(|hold| hold.hold == id) {
             return State {
                 token: self.token,
@@ -26,19 +28,32 @@ impl Record {
                 lease: Duration::from_micros(hold.deadline - now),
                 abandoned: self.abandoned,
                 losses: self.losses,
-                others_waiting,
+                others_waiting: self.others_waiting(id),
                 publish_failed,
                 ..State::bare(Standing::Granted)
             };
         }
+        let ticket = self.waiters.get(id).map_or(0, |waiter| waiter.ticket);
+        let first = self.waiters.first().is_some_and(|waiter| waiter.hold == id);
         State {
-            expires_in: self.expires_in(now),
-            others_waiting,
-            ticket: self.waiter(id).map_or(0, |waiter| waiter.ticket),
-            head: self.is_head(now, id),
+            // The lock is free, and whoever is next was not found within one contact: look again.
+            expires_in: if cut && self.holds.is_empty() {
+                Some(Duration::ZERO)
+            } else {
+                self.expires_in(now).filter(|_| first)
+            },
+            ahead: u32::try_from(self.waiters.ahead_of(ticket)).unwrap_or(u32::MAX),
+            ticket,
             publish_failed,
             ..self.state(Standing::Queued)
         }
+    }
+
+    /// Who is to be served, other than `id`.
+    pub(super) fn others_waiting(&self, id: HoldId) -> u32 {
+        let own = self.waiters.get(id).is_some_and(|waiter| !waiter.silent);
+        let others = self.waiters.listed() - usize::from(own);
+        u32::try_from(others).unwrap_or(u32::MAX)
     }
 
     /// How long until the last of the present holds ends.
@@ -49,8 +64,15 @@ impl Record {
 
     /// All that is known of the lock, for people.
     pub fn inspect(&self, now: u64, name: &Name) -> LockInfo {
-        let mut record = self.clone();
-        record.tick(now);
+        // Without the queue, which may be long.
+        let mut record = Record {
+            owner: self.owner.clone(),
+            holds: self.holds.clone(),
+            released: self.released,
+            waiters: Queue::default(),
+            ..*self
+        };
+        record.expire(now);
         let holds = record.holds.iter().map(|hold| HoldInfo {
             hold: hold.hold,
             client: hold.client.id().to_owned(),
@@ -59,7 +81,7 @@ impl Record {
             lease: Duration::from_micros(hold.lease),
             claim: hold.claim,
         });
-        let waiters = record.waiters.iter().map(|waiter| WaiterInfo {
+        let waiters = self.waiters.iter().take(SHOWN_WAITERS).map(|waiter| WaiterInfo {
             hold: waiter.hold,
             client: waiter.client.id().to_owned(),
             label: waiter.client.label().to_owned(),
@@ -75,12 +97,7 @@ impl Record {
             last_token: record.last,
             abandoned: record.abandoned_now(),
             waiters: waiters.collect(),
+            waiting: self.waiters.len(),
         }
-    }
-
-    /// Whether the record may be forgotten: nobody holds or waits, and every token it gave out
-    /// lies a day back, so that an absent counter starts above them.
-    pub fn is_collectable(&self, now: u64) -> bool {
-        self.holds.is_empty() && self.waiters.is_empty() && self.last < now.saturating_sub(DAY)
     }
 }

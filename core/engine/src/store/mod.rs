@@ -6,6 +6,7 @@
 mod acquire;
 mod beat;
 mod info;
+mod keep;
 mod queue;
 mod record;
 mod refusal;
@@ -16,6 +17,8 @@ mod tokens;
 #[cfg(test)]
 mod tests;
 
+pub use keep::Keep;
+pub use queue::Queue;
 pub use record::{Announce, Caller, Delivery, Record, StoredHold, StoredWaiter};
 pub use refusal::revoke_unsupported;
 pub(crate) use refusal::{clock_ahead, mode_unsupported};

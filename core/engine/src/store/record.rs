@@ -2,6 +2,7 @@
 
 use crate::id::{ClientId, HoldId, OwnerId};
 use crate::reply::{Abandoned, Push};
+use crate::store::queue::Queue;
 
 /// What happened to a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +64,7 @@ pub struct StoredWaiter {
     pub ticket: u64,
     /// When it was last heard.
     pub heard: u64,
-    /// Found unreachable since it was last heard.
+    /// Found silent or unreachable since it was last heard: passed over.
     pub silent: bool,
     /// The lease it wants.
     pub lease: u64,
@@ -80,10 +81,14 @@ pub struct Record {
     pub owner: Option<OwnerId>,
     /// The present holds.
     pub holds: Vec<StoredHold>,
-    /// The token of the present holds, or of the last ones.
+    /// The token of the present holds. While the lock is free, the highest one of the last holds
+    /// where those were released.
     pub token: u64,
     /// The highest token reserved; 0 when the counter is absent.
     pub last: u64,
+    /// The highest token that a beat showed as given out: the first beat that shows a higher one
+    /// sets the lease, since its holder is another one.
+    pub used: u64,
     /// What the next holder is told of its predecessor. A record that was never there says
     /// unknown.
     pub abandoned: Abandoned,
@@ -94,8 +99,8 @@ pub struct Record {
     pub released: Option<HoldId>,
     /// The last ticket given.
     pub ticket: u64,
-    /// Who waits, by ticket.
-    pub waiters: Vec<StoredWaiter>,
+    /// Who waits.
+    pub waiters: Queue,
 }
 
 impl Record {

@@ -1,10 +1,9 @@
 //! Ending holds: by their holder, or by an operator.
 
-use crate::id::HoldId;
 use crate::name::Name;
-use crate::reply::{Abandoned, Push, Released};
-use crate::request::Release;
-use crate::store::record::{Announce, Delivery, Record};
+use crate::reply::{Abandoned, Broken, Push, Released};
+use crate::request::{Break, Release};
+use crate::store::record::{Announce, Delivery, Record, StoredHold};
 use crate::store::settle::Settle;
 
 impl Record {
@@ -16,22 +15,38 @@ impl Record {
             return released;
         }
         self.settle(&Settle { now, lock: &release.lock, caller: None, floor: 0 }, out);
+        if self.has_nothing_to_tell(now) {
+            // Where nobody waits, no place in the queue is remembered.
+            self.ticket = 0;
+            self.used = 0;
+        }
         released
     }
 
-    /// Ends every hold; gives how many there were.
-    pub fn break_all(&mut self, now: u64, lock: &Name, out: &mut dyn Announce) -> usize {
+    /// Ends holds of the tenure that is named, and hands the lock on in the same step.
+    pub fn break_lock(&mut self, now: u64, what: &Break, out: &mut dyn Announce) -> Broken {
         self.tick(now);
-        let holds = core::mem::take(&mut self.holds);
-        if !holds.is_empty() {
-            self.lose(Abandoned::Yes);
+        let broken = self.break_seen(what, out);
+        self.settle(&Settle { now, lock: &what.lock, caller: None, floor: 0 }, out);
+        broken
+    }
+
+    fn break_seen(&mut self, what: &Break, out: &mut dyn Announce) -> Broken {
+        let later = self.token > what.token && !planted!(BreakEndsAnybody);
+        if !self.holds.is_empty() && later {
+            return Broken::ChangedHands(self.token);
         }
-        for hold in holds.iter().filter(|hold| !hold.polling) {
-            let push = Push::Broken { lock: lock.clone(), hold: hold.hold };
+        let meant = |hold: &mut StoredHold| what.hold.is_none_or(|named| hold.hold == named);
+        let ended: Vec<_> = self.holds.extract_if(.., meant).collect();
+        if ended.is_empty() {
+            return Broken::NotHeld;
+        }
+        self.lose(Abandoned::Yes);
+        for hold in ended.iter().filter(|hold| !hold.polling) {
+            let push = Push::Broken { lock: what.lock.clone(), hold: hold.hold };
             out.announce(hold.client.id(), push);
         }
-        self.settle(&Settle { now, lock, caller: None, floor: 0 }, out);
-        holds.len()
+        Broken::Ended(ended.len())
     }
 
     /// Ends a hold or leaves the queue, without handing on.
@@ -61,19 +76,13 @@ impl Record {
             }
             return if release.told { Released::Done } else { Released::Left };
         }
-        if self.leave(release.hold) {
+        if self.waiters.remove(release.hold).is_some() {
             Released::Left
         } else if self.released == Some(release.hold) && !planted!(RetriedReleaseIsLost) {
             Released::Done
         } else {
             Released::Unknown
         }
-    }
-
-    fn leave(&mut self, hold: HoldId) -> bool {
-        let before = self.waiters.len();
-        self.waiters.retain(|waiter| waiter.hold != hold);
-        self.waiters.len() < before
     }
 
     /// Tells every holder that somebody queued. True when the store may not publish.

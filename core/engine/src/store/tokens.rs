@@ -53,6 +53,7 @@ impl Record {
     pub(super) fn give_back(&mut self, used: u64) {
         if !planted!(BlocksOutrunClock) {
             self.last = self.token.max(used);
+            self.token = self.last;
         }
     }
 }

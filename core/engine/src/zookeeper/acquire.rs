@@ -3,13 +3,13 @@
 use crate::id::HoldId;
 use crate::reply::{Body, Failure, Push, Standing, State};
 use crate::request::{Acquire, Mode, RequestId};
+use crate::zookeeper::lasting::LASTING;
 use crate::zookeeper::machine::{Aim, Due, Machine, TOKENS};
-use crate::zookeeper::name::{Participant, node_stem, order, queue, split};
+use crate::zookeeper::name::{Participant, node_stem, queue, split};
 use crate::zookeeper::note::{Badge, Note};
 use crate::zookeeper::owner::cannot_travel;
 use crate::zookeeper::place::{Ask, Before, Node, Part, Place, Step, Then, View, What};
 use crate::zookeeper::refusal::{failure, misplaced};
-use crate::zookeeper::settle::SETTLE;
 use crate::zookeeper::verdict::verdict;
 use crate::zookeeper::wire::{NodeKind, Stat, ZkError, ZkOp, ZkReply};
 
@@ -303,7 +303,7 @@ impl Machine {
         if place.is_leaving() {
             return self.leave(hold, Then::Released);
         }
-        self.at(SETTLE, Due::Settle(hold));
+        self.at(LASTING, Due::Lasting(hold));
         let Some(place) = self.places.get_mut(&hold) else { return };
         if place.ask.is_some() {
             self.tell_granted(hold);
@@ -443,9 +443,4 @@ fn nested(parent: &str, child: &str) -> Failure {
         "{parent} holds {child:?}, which takes no part in a lock: other locks lie below it, or \
          another recipe uses it; choose a name that is no other's beginning"
     ))
-}
-
-/// Whether the first of two numbers comes before the other.
-pub(super) fn precedes(a: i32, b: i32) -> bool {
-    order(a, b).is_lt()
 }

@@ -185,8 +185,8 @@ impl Machine {
         match place.step {
             _ if place.node.is_none() => {}
             Step::Queued | Step::List | Step::Watch => self.list_place(hold),
-            // A hold that had settled sets its watches anew; others when the engine asks.
-            Step::Held => self.at(Duration::ZERO, Due::Settle(hold)),
+            // A hold that lasts sets its watches anew; others when the engine asks.
+            Step::Held => self.at(Duration::ZERO, Due::Lasting(hold)),
             _ => {}
         }
     }

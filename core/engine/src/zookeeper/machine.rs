@@ -11,6 +11,7 @@ use crate::reply::{Body, Failure, Push, Reply, Standing, State};
 use crate::request::{Op, Request, RequestId};
 use crate::time::Time;
 use crate::zookeeper::beat::Job;
+use crate::zookeeper::lasting::Look;
 use crate::zookeeper::name::path_of;
 use crate::zookeeper::next::Last;
 use crate::zookeeper::options::Options;
@@ -18,7 +19,6 @@ use crate::zookeeper::place::{Part, Place, Step};
 use crate::zookeeper::query::{Query, Question};
 use crate::zookeeper::refusal::misplaced;
 use crate::zookeeper::session::Session;
-use crate::zookeeper::settle::Look;
 use crate::zookeeper::stray::Stray;
 use crate::zookeeper::wire::{Call, CallId, Input, Output, ZkError, ZkOp, ZkReply};
 
@@ -41,7 +41,7 @@ pub(crate) enum Aim {
         index: usize,
         own: bool,
     },
-    Settle {
+    Lasting {
         hold: HoldId,
         look: Look,
     },
@@ -59,7 +59,7 @@ pub(crate) enum Due {
     /// The next round trip through the leader.
     Pace,
     /// A hold has lasted long enough to be worth a note.
-    Settle(HoldId),
+    Lasting(HoldId),
 }
 
 /// The lock machine of one client.
@@ -141,7 +141,7 @@ impl Machine {
                 Op::Beat(beats) => self.beat(id, beats),
                 Op::Inspect(name) => self.inspect(id, name),
                 Op::List { prefix, limit } => self.list(id, prefix, limit),
-                Op::Break(name) => self.break_lock(id, name),
+                Op::Break(what) => self.break_lock(id, what),
                 Op::Revoke(name) => self.revoke(id, name),
                 Op::Time => self.time(id),
             }
@@ -203,7 +203,7 @@ impl Machine {
             self.timers.pop_first();
             match due {
                 Due::Pace => self.pace(),
-                Due::Settle(hold) => self.settle(hold),
+                Due::Lasting(hold) => self.lasts(hold),
             }
         }
         self.flush();
@@ -216,7 +216,7 @@ impl Machine {
             Aim::Place { hold, serial, part } => self.place_heard(hold, serial, part, result),
             Aim::Pace(sent) => self.paced(sent, result.is_ok()),
             Aim::Beat { job, index, own } => self.beat_heard(job, index, own, result),
-            Aim::Settle { hold, look } => self.settled(hold, look, result),
+            Aim::Lasting { hold, look } => self.lasting_heard(hold, look, result),
             Aim::Query { query, question } => self.query_heard(query, question, result),
             Aim::Stray(hold) => self.stray_heard(hold, result),
             Aim::Litter(path) => self.litter_gone(&path, &result),

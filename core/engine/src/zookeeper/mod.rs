@@ -6,6 +6,7 @@
 mod acquire;
 mod beat;
 mod container;
+mod lasting;
 mod leave;
 mod link;
 mod machine;
@@ -19,10 +20,10 @@ mod query;
 mod refusal;
 mod seek;
 mod session;
-mod settle;
 mod simple;
 mod stray;
 mod verdict;
+mod walk;
 mod wire;
 
 #[cfg(test)]

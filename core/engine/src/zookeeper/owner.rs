@@ -2,9 +2,9 @@
 
 use crate::id::{HoldId, OwnerId};
 use crate::reply::{Body, Failure, Push, Refusal, RefusalKind, Released};
+use crate::zookeeper::lasting::LASTING;
 use crate::zookeeper::machine::{Due, Machine};
 use crate::zookeeper::place::{Ask, Place, Step, What};
-use crate::zookeeper::settle::SETTLE;
 
 impl Machine {
     /// The hold whose node an acquire of `owner` may share.
@@ -108,7 +108,7 @@ impl Machine {
                 heir.undone = undone;
             }
             // Its watches are set anew.
-            self.at(SETTLE, Due::Settle(heir));
+            self.at(LASTING, Due::Lasting(heir));
         }
         if let Some(place) = self.forget(hold)
             && let Some(ask) = place.ask

@@ -4,19 +4,18 @@ use std::time::Duration;
 
 use crate::id::HoldId;
 use crate::name::Name;
-use crate::reply::{Abandoned, Body, Failure, HoldInfo, LockInfo, WaiterInfo};
-use crate::request::RequestId;
+use crate::reply::{Abandoned, Body, Broken, Failure, HoldInfo, LockInfo, WaiterInfo};
+use crate::request::{Break, RequestId};
 use crate::zookeeper::machine::{Aim, Machine, TOKENS};
 use crate::zookeeper::name::{Participant, name_of, queue};
 use crate::zookeeper::note::{Badge, Note, REVOKE};
 use crate::zookeeper::refusal::{failure, is_missing};
 use crate::zookeeper::simple;
+use crate::zookeeper::walk::{Visit, Walk};
 use crate::zookeeper::wire::{Stat, ZkError, ZkOp, ZkReply, ZkWrite};
 
 /// Of so many participants the nodes are read for an answer; further ones are named only.
 const READ: usize = 1_000;
-/// How many nodes are listed at a time.
-const WALK: usize = 64;
 
 /// A question until its answer.
 #[derive(Clone, Debug)]
@@ -37,14 +36,12 @@ enum Asked {
         nodes: Vec<Option<(Stat, Vec<u8>)>>,
         note: Option<Note>,
     },
-    List {
-        prefix: String,
-        limit: usize,
-        found: Vec<Name>,
-        paths: Vec<String>,
-    },
+    List(Walk),
     Break {
-        holder: Option<String>,
+        what: Break,
+        /// Whose node it is, that is looked at or deleted.
+        holder: Option<Participant>,
+        broken: Broken,
     },
     Revoke {
         holder: Option<String>,
@@ -57,10 +54,12 @@ enum Asked {
 pub(crate) enum Question {
     Sync,
     Queue,
+    /// Who has the lock, and since when.
+    Holder,
     Note,
     Node(usize),
-    /// The children of this path.
-    Walk(String),
+    /// The children of this node.
+    Walk(Visit),
     /// The holder's end, or the word to it.
     Act,
 }
@@ -98,21 +97,33 @@ impl Machine {
         self.put(id, Question::Note, ZkOp::GetData { path, watch: false });
     }
 
-    pub(super) fn break_lock(&mut self, request: RequestId, name: Name) {
-        self.find_holder(request, &name, Asked::Break { holder: None });
+    pub(super) fn break_lock(&mut self, request: RequestId, what: Break) {
+        let Some(path) = self.path(request, &what.lock) else { return };
+        let asked = Asked::Break { what, holder: None, broken: Broken::NotHeld };
+        self.find_holder(request, path, asked);
     }
 
     pub(super) fn revoke(&mut self, request: RequestId, name: Name) {
-        self.find_holder(request, &name, Asked::Revoke { holder: None });
+        let Some(path) = self.path(request, &name) else { return };
+        self.find_holder(request, path, Asked::Revoke { holder: None });
     }
 
-    fn find_holder(&mut self, request: RequestId, name: &Name, asked: Asked) {
-        let Some(path) = self.path(request, name) else { return };
+    fn find_holder(&mut self, request: RequestId, path: String, asked: Asked) {
         let id = self.ask(request, path.clone(), asked);
-        self.put(id, Question::Sync, ZkOp::Sync { path: path.clone() });
-        let find = match self.is_simple() {
-            true => ZkOp::Exists { path, watch: false },
-            false => ZkOp::Children { path, watch: false },
+        self.put(id, Question::Sync, ZkOp::Sync { path });
+        self.look(id);
+    }
+
+    /// Who has the lock?
+    fn look(&mut self, id: u64) {
+        let simple = self.is_simple();
+        let Some(query) = self.queries.get(&id) else { return };
+        let path = query.path.clone();
+        let by_hold = matches!(&query.asked, Asked::Break { what, .. } if what.hold.is_some());
+        let find = match (simple, by_hold) {
+            (false, _) => ZkOp::Children { path, watch: false },
+            (true, false) => ZkOp::Exists { path, watch: false },
+            (true, true) => ZkOp::GetData { path, watch: false },
         };
         self.put(id, Question::Queue, find);
     }
@@ -120,11 +131,14 @@ impl Machine {
     pub(super) fn list(&mut self, request: RequestId, prefix: String, limit: usize) {
         let root = self.options.chroot.clone();
         let path = if root.is_empty() { "/".to_owned() } else { root };
-        let asked = Asked::List { prefix, limit, found: Vec::new(), paths: Vec::new() };
-        let id = self.ask(request, path.clone(), asked);
+        let id = self.ask(request, path.clone(), Asked::List(Walk::new(prefix, limit)));
         self.put(id, Question::Sync, ZkOp::Sync { path: path.clone() });
-        let children = ZkOp::Children { path: path.clone(), watch: false };
-        self.put(id, Question::Walk(path), children);
+        self.visit(id, Visit::all(path));
+    }
+
+    fn visit(&mut self, id: u64, visit: Visit) {
+        let children = ZkOp::Children { path: visit.path.clone(), watch: false };
+        self.put(id, Question::Walk(visit), children);
     }
 
     pub(super) fn query_heard(
@@ -138,9 +152,13 @@ impl Machine {
         match (question, result) {
             (Question::Queue, Ok(ZkReply::Children { names, .. })) => self.saw_queue(id, &names),
             (Question::Queue, Ok(ZkReply::Exists(Some(stat)))) if stat.ephemeral_owner != 0 => {
-                let path = query.path.clone();
-                self.act(id, path, None);
+                self.saw_simple(id, None, stat);
             }
+            (Question::Queue, Ok(ZkReply::Data { data, stat })) if stat.ephemeral_owner != 0 => {
+                self.saw_simple(id, simple::owner(&data).map(|(hold, _)| hold), stat);
+            }
+            (Question::Holder, Ok(ZkReply::Exists(Some(stat)))) => self.saw_holder(id, stat),
+            (Question::Holder, Ok(ZkReply::Exists(None))) => self.look(id),
             (Question::Note, Ok(ZkReply::Data { data, stat })) => self.saw_note(id, data, stat),
             (Question::Node(at), Ok(ZkReply::Data { data, stat })) => {
                 if let Asked::Inspect { nodes, .. } = &mut query.asked
@@ -149,20 +167,34 @@ impl Machine {
                     *node = Some((stat, data));
                 }
             }
-            (Question::Walk(path), Ok(ZkReply::Children { names, stat })) => {
-                self.walked(id, &path, &names, stat);
+            (Question::Walk(visit), Ok(ZkReply::Children { names, stat })) => {
+                self.walked(id, &visit, &names, stat);
+            }
+            (Question::Act, Ok(_)) => {
+                if let Asked::Break { broken, .. } = &mut query.asked {
+                    *broken = Broken::Ended(1);
+                }
             }
             (Question::Act, Err(ZkError::At(0, error))) if *error == ZkError::NoAuth => {
                 // The note may not be written: then without it.
-                if let Asked::Break { holder: Some(path) } = &query.asked {
-                    let delete = ZkOp::Delete { path: path.clone() };
+                if let Asked::Break { holder: Some(holder), .. } = &query.asked {
+                    let delete = ZkOp::Delete { path: node_of(&query.path, holder) };
                     self.put(id, Question::Act, delete);
                 }
             }
-            (Question::Act, Err(error)) if is_missing(&error) => {
+            (Question::Act, Err(error)) if is_missing(&error) => match &mut query.asked {
                 // It went by itself meanwhile.
-                if let Asked::Break { holder } | Asked::Revoke { holder } = &mut query.asked {
-                    *holder = None;
+                Asked::Revoke { holder } => *holder = None,
+                // Somebody else may have the lock now.
+                _ => self.look(id),
+            },
+            (Question::Node(0), Err(ZkError::NoAuth)) => {
+                // What the holder's node says may not be read; when it was made can be known.
+                if let Asked::Inspect { queue, .. } = &query.asked
+                    && let Some(first) = queue.first()
+                {
+                    let path = node_of(&query.path, first);
+                    self.put(id, Question::Holder, ZkOp::Exists { path, watch: false });
                 }
             }
             // What is not there, or may not be read, is not told.
@@ -183,40 +215,76 @@ impl Machine {
                 queue.clone_from(&all);
                 *nodes = vec![None; all.len()];
                 for (at, one) in all.iter().take(READ).enumerate() {
-                    let path = format!("{path}/{}", one.name);
+                    let path = node_of(&path, one);
                     self.put(id, Question::Node(at), ZkOp::GetData { path, watch: false });
                 }
             }
-            Asked::Break { .. } | Asked::Revoke { .. } => {
-                if let Some(first) = all.first() {
-                    let holder = format!("{path}/{}", first.name);
-                    self.act(id, holder, Some(first.sequence));
+            Asked::Break { holder, .. } => {
+                *holder = all.into_iter().next();
+                if let Some(holder) = holder {
+                    let path = node_of(&path, holder);
+                    self.put(id, Question::Holder, ZkOp::Exists { path, watch: false });
                 }
             }
-            Asked::List { .. } | Asked::Time => {}
+            Asked::Revoke { .. } => {
+                if let Some(first) = all.first() {
+                    self.tell(id, node_of(&path, first));
+                }
+            }
+            Asked::List(_) | Asked::Time => {}
         }
     }
 
-    /// Ends the holder's hold, or tells it that the lock is wanted.
-    fn act(&mut self, id: u64, path: String, sequence: Option<i32>) {
+    /// The one node that stands for the lock in the simple recipe.
+    fn saw_simple(&mut self, id: u64, hold: Option<HoldId>, stat: Stat) {
         let Some(query) = self.queries.get_mut(&id) else { return };
-        let op = match &mut query.asked {
-            Asked::Break { holder } => {
-                *holder = Some(path.clone());
-                let note = sequence.map(|sequence| {
-                    let abandoned = Abandoned::Yes;
-                    let note = Note { released: true, sequence, abandoned };
-                    ZkWrite::Set { path: query.path.clone(), data: note.encode() }
-                });
-                ZkOp::Multi(note.into_iter().chain([ZkWrite::Delete { path }]).collect())
+        match &mut query.asked {
+            Asked::Break { holder, .. } => {
+                *holder = Some(Participant { name: String::new(), hold, sequence: 0 });
+                self.saw_holder(id, stat);
             }
-            Asked::Revoke { holder } => {
-                *holder = Some(path.clone());
-                ZkOp::Set { path, data: REVOKE.to_vec() }
+            Asked::Revoke { .. } => {
+                let path = query.path.clone();
+                self.tell(id, path);
             }
-            _ => return,
+            _ => {}
+        }
+    }
+
+    /// Since when the holder has the lock: its tenure is ended if it is the one that was seen.
+    fn saw_holder(&mut self, id: u64, stat: Stat) {
+        let simple = self.is_simple();
+        let Some(query) = self.queries.get_mut(&id) else { return };
+        let Asked::Break { what, holder: Some(holder), broken } = &mut query.asked else {
+            // The holder's node could not be read.
+            if let Asked::Inspect { nodes, .. } = &mut query.asked
+                && let Some(node) = nodes.first_mut()
+            {
+                *node = Some((stat, Vec::new()));
+            }
+            return;
         };
-        self.put(id, Question::Act, op);
+        if token(&stat) > what.token && !planted!(ZkBreakEndsAnybody) {
+            *broken = Broken::ChangedHands(token(&stat));
+        } else if what.hold.is_none_or(|hold| holder.hold == Some(hold)) {
+            let path = node_of(&query.path, holder);
+            let (released, sequence, abandoned) = (true, holder.sequence, Abandoned::Yes);
+            let note = (!simple).then(|| ZkWrite::Set {
+                path: query.path.clone(),
+                data: Note { released, sequence, abandoned }.encode(),
+            });
+            let parts = note.into_iter().chain([ZkWrite::Delete { path }]).collect();
+            self.put(id, Question::Act, ZkOp::Multi(parts));
+        }
+    }
+
+    /// Tells a holder that the lock is wanted.
+    fn tell(&mut self, id: u64, path: String) {
+        let Some(query) = self.queries.get_mut(&id) else { return };
+        if let Asked::Revoke { holder } = &mut query.asked {
+            *holder = Some(path.clone());
+            self.put(id, Question::Act, ZkOp::Set { path, data: REVOKE.to_vec() });
+        }
     }
 
     fn saw_note(&mut self, id: u64, data: Vec<u8>, stat: Stat) {
@@ -235,45 +303,26 @@ impl Machine {
     }
 
     /// A node's children: participants make it a lock, others are looked into.
-    fn walked(&mut self, id: u64, path: &str, names: &[String], stat: Stat) {
+    fn walked(&mut self, id: u64, visit: &Visit, names: &[String], stat: Stat) {
         let simple = self.is_simple();
         let root = self.options.chroot.len();
         let Some(query) = self.queries.get_mut(&id) else { return };
-        let Asked::List { prefix, limit, found, paths } = &mut query.asked else { return };
-        let own = path.get(root + 1..).and_then(name_of);
+        let Asked::List(walk) = &mut query.asked else { return };
+        let name_at = |path: &str| path.get(root + 1..).and_then(name_of);
         let is_lock = match simple {
             true => stat.ephemeral_owner != 0,
             false => names.iter().any(|name| Participant::parse(name).is_some()),
         };
-        if let Some(name) = own
-            && is_lock
-            && name.as_str().starts_with(&**prefix)
-        {
-            found.push(name);
+        if is_lock && let Some(name) = name_at(&visit.path) {
+            walk.found(name);
         }
-        let base = if path == "/" { "" } else { path };
-        for name in names {
-            if Participant::parse(name).is_some() || base.is_empty() && name == "zookeeper" {
-                continue;
-            }
-            let child = format!("{base}/{name}");
-            let Some(below) = child.get(root + 1..).and_then(name_of) else { continue };
-            let may_match =
-                below.as_str().starts_with(&**prefix) || prefix.starts_with(&format!("{below}/"));
-            if may_match {
-                paths.push(child);
-            }
-        }
-        let full = found.len() >= *limit;
-        let next: Vec<String> = match (full, query.pending) {
-            (true, _) => Vec::new(),
-            (false, 0) => paths.drain(..paths.len().min(WALK)).collect(),
-            (false, _) => return,
-        };
-        for path in next {
-            let children = ZkOp::Children { path: path.clone(), watch: false };
-            self.put(id, Question::Walk(path), children);
-        }
+        let base = if visit.path == "/" { "" } else { &visit.path };
+        let children = names
+            .iter()
+            .filter(|name| Participant::parse(name).is_none())
+            .filter(|name| !(base.is_empty() && *name == "zookeeper"))
+            .map(|name| format!("{base}/{name}"));
+        walk.saw(visit, children.filter_map(|child| Some((name_at(&child)?, child))));
     }
 
     fn finish_query(&mut self, id: u64) {
@@ -281,18 +330,13 @@ impl Machine {
         if query.pending > 0 {
             return;
         }
-        if let Asked::List { limit, found, paths, .. } = &mut query.asked
+        if let Asked::List(walk) = &mut query.asked
             && query.failed.is_none()
-            && found.len() < *limit
-            && !paths.is_empty()
         {
-            // A round ended with a node that was gone.
-            let next: Vec<String> = paths.drain(..paths.len().min(WALK)).collect();
-            for path in next {
-                let children = ZkOp::Children { path: path.clone(), watch: false };
-                self.put(id, Question::Walk(path), children);
+            let next = walk.next();
+            if !next.is_empty() {
+                return next.into_iter().for_each(|visit| self.visit(id, visit));
             }
-            return;
         }
         let Some(query) = self.queries.remove(&id) else { return };
         if let Some(failure) = query.failed {
@@ -300,19 +344,28 @@ impl Machine {
         }
         let body = match query.asked {
             Asked::Time => Body::Time,
-            Asked::Break { holder } => Body::Break(usize::from(holder.is_some())),
+            Asked::Break { broken, .. } => Body::Break(broken),
             Asked::Revoke { holder } => Body::Revoke(holder.is_some()),
-            Asked::List { limit, mut found, .. } => {
-                found.sort();
-                found.truncate(limit);
-                Body::List(found)
-            }
+            Asked::List(walk) => Body::List(walk.names()),
             Asked::Inspect { name, queue, nodes, note } => {
                 Body::Inspect(info(name, &queue, nodes, note))
             }
         };
         self.answer(query.request, body);
     }
+}
+
+/// A participant's node, or in the simple recipe the lock's own.
+fn node_of(path: &str, participant: &Participant) -> String {
+    match participant.name.is_empty() {
+        true => path.to_owned(),
+        false => format!("{path}/{}", participant.name),
+    }
+}
+
+/// The first token of the tenure that a node stands for.
+fn token(stat: &Stat) -> u64 {
+    u64::try_from(stat.czxid).unwrap_or(0).saturating_mul(TOKENS)
 }
 
 /// What is known of a lock, for people. How long a holder's session has yet to live is known to
@@ -331,7 +384,6 @@ fn info(
         Some(_) if queue.is_empty() => Abandoned::Yes,
         _ => Abandoned::Unknown,
     };
-    let token = |stat: &Stat| u64::try_from(stat.czxid).unwrap_or(0).saturating_mul(TOKENS);
     let newest = nodes.iter().flatten().map(|(stat, _)| token(stat)).max().unwrap_or(0);
     let mut holds = Vec::new();
     let mut waiters = Vec::new();
@@ -362,5 +414,15 @@ fn info(
         }
     }
     let last_token = if newest > 0 { newest + TOKENS - 1 } else { 0 };
-    Some(LockInfo { name, owner: None, holds, token: held, last_token, abandoned, waiters })
+    let waiting = waiters.len();
+    Some(LockInfo {
+        name,
+        owner: None,
+        holds,
+        token: held,
+        last_token,
+        abandoned,
+        waiters,
+        waiting,
+    })
 }

@@ -178,7 +178,7 @@ impl Machine {
             match what {
                 _ if place.is_leaving() => {}
                 Change::Deleted => self.node_gone(hold),
-                _ => self.settle(hold),
+                _ => self.lasts(hold),
             }
         } else if place.pending > 0 {
             place.again = true;

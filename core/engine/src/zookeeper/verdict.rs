@@ -1,9 +1,14 @@
 //! What a holder is told of its predecessor.
 
 use crate::reply::Abandoned;
-use crate::zookeeper::acquire::precedes;
+use crate::zookeeper::name::order;
 use crate::zookeeper::note::Note;
 use crate::zookeeper::place::View;
+
+/// Whether the first of two numbers comes before the other.
+fn precedes(a: i32, b: i32) -> bool {
+    order(a, b).is_lt()
+}
 
 /// Whether the previous holder released, as far as it can be proven.
 ///

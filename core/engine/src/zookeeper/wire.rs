@@ -214,7 +214,7 @@ pub enum Input {
         wall: u64,
     },
     /// The same session has a connection again. Its watches are there again, and what would have
-    /// fired meanwhile fires.
+    /// fired meanwhile fires; those of a connection that was [given up](Output::Reconnect) are gone.
     Reattached,
     /// The connection went. The calls in flight fail by themselves, before or after.
     Disconnected {

@@ -374,9 +374,9 @@ impl World {
                 let record = records.entry(release.lock.clone()).or_default();
                 Body::Release(record.release(now, release, out))
             }
-            Op::Break(name) => {
-                let record = records.entry(name.clone()).or_default();
-                Body::Break(record.break_all(now, name, out))
+            Op::Break(what) => {
+                let record = records.entry(what.lock.clone()).or_default();
+                Body::Break(record.break_lock(now, what, out))
             }
             Op::Inspect(name) => Body::Inspect(records.get(name).map(|r| r.inspect(now, name))),
             Op::List { .. } => Body::List(records.keys().cloned().collect()),

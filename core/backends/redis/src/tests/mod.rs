@@ -3,4 +3,5 @@
 mod connect;
 mod encode;
 mod resp;
+mod secrets;
 mod url;

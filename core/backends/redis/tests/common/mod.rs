@@ -185,7 +185,8 @@ pub fn name(name: &str) -> Name {
 pub fn hold() -> HoldId {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
-    HoldId(nanos << 32 | u128::from(NEXT.fetch_add(1, Ordering::SeqCst)))
+    // As an engine's, they differ in the first half, which is what the scripts keep.
+    HoldId((nanos + u128::from(NEXT.fetch_add(1, Ordering::SeqCst))) << 64)
 }
 
 pub fn micros() -> u64 {
@@ -209,12 +210,26 @@ pub fn acquire(lock: &str, hold: HoldId, wait: bool) -> Op {
 }
 
 pub fn release(lock: &str, hold: HoldId) -> Op {
-    Op::Release(Release { lock: name(lock), hold, used: 0, told: true, lost: false, losses: 0 })
+    Op::Release(Release {
+        lock: name(lock),
+        hold,
+        used: 0,
+        told: true,
+        lost: false,
+        losses: 0,
+        retention: fencelock_engine::options::RETENTION,
+        alone: false,
+    })
 }
 
 pub fn beat(locks: &[(&str, HoldId)]) -> Op {
-    let beat =
-        |&(lock, hold)| Beat { lock: name(lock), hold, lease: Duration::from_secs(30), used: 0 };
+    let beat = |&(lock, hold)| Beat {
+        lock: name(lock),
+        hold,
+        lease: Duration::from_secs(30),
+        used: 0,
+        silence: Duration::from_secs(3),
+    };
     Op::Beat(locks.iter().map(beat).collect())
 }
 

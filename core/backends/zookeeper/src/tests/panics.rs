@@ -8,7 +8,7 @@ use fencelock_engine::ClientId;
 use fencelock_engine::event::Event;
 use fencelock_engine::transport::Sink;
 use fencelock_engine::zookeeper::{Input, Machine};
-use fencelock_testkit::desk::{BOUND, Desk};
+use fencelock_testkit::recorder::{BOUND, Recorder};
 
 use crate::options::{Acl, Options};
 use crate::shared::Shared;
@@ -17,13 +17,13 @@ use crate::shared::Shared;
 #[derive(Default)]
 struct Jumpy {
     panicked: AtomicBool,
-    desk: Desk,
+    recorder: Recorder,
 }
 
 impl Sink for Jumpy {
     fn deliver(&self, event: Event) {
         assert!(self.panicked.swap(true, Ordering::Relaxed), "startled by {event:?}");
-        self.desk.deliver(event);
+        self.recorder.deliver(event);
     }
 }
 
@@ -34,7 +34,7 @@ impl Jumpy {
             Event::Down { reason } => Some(reason.clone()),
             _ => None,
         };
-        self.desk.wait(BOUND, reason).expect("the client is told")
+        self.recorder.wait(BOUND, reason).expect("the client is told")
     }
 }
 

@@ -33,12 +33,16 @@ fn sound() -> Survey {
 }
 
 fn severity(survey: &Survey, name: &str) -> Option<Severity> {
-    survey.facts().into_iter().find(|fact| fact.name == name).map(|fact| fact.severity)
+    survey
+        .findings()
+        .into_iter()
+        .find(|finding| finding.name == name)
+        .map(|finding| finding.severity)
 }
 
 #[test]
 fn a_sound_ensemble_has_nothing_to_mend() {
-    assert_eq!(sound().worst(), Severity::Good, "{:?}", sound().facts());
+    assert_eq!(sound().worst(), Severity::Good, "{:?}", sound().findings());
 }
 
 #[test]
@@ -71,10 +75,12 @@ fn each_way_to_be_unsound_is_told() {
     for (at, (name, expected, spoil)) in cases.into_iter().enumerate() {
         let mut survey = sound();
         spoil(&mut survey);
-        assert_eq!(severity(&survey, name), Some(expected), "case {at}: {:?}", survey.facts());
-        assert_eq!(survey.worst(), expected, "case {at}: {:?}", survey.facts());
-        let advised = |fact: &crate::survey::Fact| fact.advice.is_some() || fact.severity < Warning;
-        assert!(survey.facts().iter().all(advised), "case {at}");
+        assert_eq!(severity(&survey, name), Some(expected), "case {at}: {:?}", survey.findings());
+        assert_eq!(survey.worst(), expected, "case {at}: {:?}", survey.findings());
+        let advised = |finding: &crate::survey::Finding| {
+            finding.advice.is_some() || finding.severity < Warning
+        };
+        assert!(survey.findings().iter().all(advised), "case {at}");
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fencelock_engine::reply::Standing;
 use fencelock_engine::{HoldId, Name};
-use fencelock_testkit::desk::Client;
+use fencelock_testkit::recorder::Client;
 use fencelock_testkit::{ZooKeeper, ZooKeeperBuilder, eventually};
 use fencelock_zookeeper::{Options, ZooKeeperTransport, open};
 use tokio::runtime::Runtime;

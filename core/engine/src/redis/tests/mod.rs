@@ -1,12 +1,13 @@
-//! The codec without a server. What the scripts do is compared with the rules in `core/sim`.
+//! The codec without a server. What the scripts do is compared with the rules in `verify/sim`.
 
 use super::error::refusal;
 use super::key::{decode_name, encode_name};
 use super::{Codec, Command, ListStep, Listing, Value, Words};
 use crate::id::{ClientId, HoldId};
 use crate::name::Name;
-use crate::reply::{Abandoned, Body, Failure, Push, RefusalKind};
-use crate::request::{Beat, Op};
+use crate::reply::{Abandoned, Body, Failure, Push, RefusalKind, Reply};
+use crate::request::{Beat, Break, Op};
+use crate::secret::Secrets;
 use std::time::Duration;
 
 fn codec(prefix: &str) -> Codec {
@@ -18,7 +19,7 @@ fn bytes(text: &str) -> Value {
 }
 
 fn kind(text: &str) -> RefusalKind {
-    refusal(text, Some("fl:{job}")).kind
+    refusal(text, Some("fl:{job}"), &Secrets::default()).kind
 }
 
 #[test]
@@ -29,8 +30,11 @@ fn bug_62_a_name_keeps_both_keys_in_one_slot() {
         assert_eq!(decode_name(&encoded), Name::new(name).ok());
     }
     assert_eq!(decode_name("a%20b"), None);
-    let [record, queue] = codec("fl:").keys(&Name::new("}a").unwrap());
-    assert_eq!((record.as_slice(), queue.as_slice()), (&b"fl:{%7Da}"[..], &b"fl:{%7Da}:q"[..]));
+    let keys = codec("fl:").keys(&Name::new("}a").unwrap());
+    assert_eq!(
+        keys,
+        ["fl:{%7Da}", "fl:{%7Da}:q", "fl:{%7Da}:z"].map(|key| key.as_bytes().to_vec())
+    );
 }
 
 #[test]
@@ -77,10 +81,11 @@ fn errors_are_retried_by_kind() {
 
 #[test]
 fn a_newer_layout_and_a_foreign_key_say_what_to_do() {
-    let newer = refusal("LAYOUT 2", Some("fl:{job}"));
+    let newer = refusal("LAYOUT 2", Some("fl:{job}"), &Secrets::default());
     assert_eq!(newer.kind, RefusalKind::Misconfigured);
     assert!(newer.message.contains("version 2") && newer.message.contains("upgrade"));
-    let foreign = refusal("WRONGTYPE Operation against a key", Some("fl:{job}"));
+    let foreign =
+        refusal("WRONGTYPE Operation against a key", Some("fl:{job}"), &Secrets::default());
     assert!(foreign.message.contains("fl:{job}") && foreign.message.contains("another program"));
 }
 
@@ -91,6 +96,7 @@ fn bug_58_one_bad_key_costs_only_itself() {
         hold: HoldId(1),
         lease: Duration::from_secs(1),
         used: 0,
+        silence: Duration::from_secs(1),
     };
     let op = Op::Beat(vec![beat("bad"), beat("good")]);
     let good = [0, 7, 9, 1_000_000].map(Value::Int).to_vec();
@@ -103,7 +109,7 @@ fn bug_58_one_bad_key_costs_only_itself() {
 
 #[test]
 fn garbled_replies_are_refused_and_do_not_panic() {
-    let op = Op::Break(Name::new("job").unwrap());
+    let op = Op::Break(Break { lock: Name::new("job").unwrap(), token: 7, hold: None });
     for value in [Value::Nil, Value::Array(vec![]), bytes("x"), Value::Array(vec![Value::Int(-1)])]
     {
         let Err(Failure::Refused(refused)) = codec("fl:").decode(&op, value) else { panic!() };
@@ -148,10 +154,64 @@ fn listing_follows_the_cursor_then_asks_the_time() {
 }
 
 #[test]
+fn a_listing_keeps_no_more_than_its_limit_and_gives_the_first() {
+    let (codec, mut listing) = (codec("fl:"), Listing::default());
+    let op = Op::List { prefix: String::new(), limit: 5 };
+    let least = format!("{:?}", Listing::default()).len();
+    for round in 0..200 {
+        // From the last to the first, and each twice.
+        let keys: Vec<String> =
+            (0..1_000).map(|at| format!("fl:{{{:06}}}", 200_000 - (round * 1_000 + at))).collect();
+        let keys = keys.iter().chain(&keys).map(|key| bytes(key)).collect();
+        let cursor = if round == 199 { "0" } else { "7" };
+        let reply = Value::Array(vec![bytes(cursor), Value::Array(keys)]);
+        assert!(matches!(codec.list_step(&op, &mut listing, reply), Ok(ListStep::Send(_))));
+        assert!(format!("{listing:?}").len() < least + 200, "{listing:?}");
+    }
+    let time = Value::Array(vec![bytes("5"), bytes("6")]);
+    let Ok(ListStep::Done(reply)) = codec.list_step(&op, &mut listing, time) else { panic!() };
+    let Body::List(names) = reply.body else { panic!() };
+    let names: Vec<&str> = names.iter().map(Name::as_str).collect();
+    assert_eq!(names, ["000001", "000002", "000003", "000004", "000005"]);
+}
+
+#[test]
 fn a_prefix_that_would_break_the_slots_is_refused() {
     let client = ClientId::new(1, "").unwrap();
     for prefix in ["a{", "}", "\0", &"x".repeat(65)] {
         assert!(Codec::new(client.clone(), prefix).is_err());
     }
     assert_eq!(codec("fl:").channel(), b"fl:inbox:0000000000000001");
+}
+
+#[test]
+fn no_refusal_shows_what_is_secret() {
+    let mut codec = codec("fl:");
+    let mut secrets = Secrets::default();
+    secrets.add("hunter22");
+    codec.set_secrets(secrets);
+    let name = Name::new("job").unwrap();
+    let beats = Op::Beat(vec![Beat {
+        lock: name.clone(),
+        hold: HoldId(1),
+        lease: std::time::Duration::from_secs(1),
+        used: 0,
+        silence: std::time::Duration::from_secs(1),
+    }]);
+    for code in ["ERR", "OOM", "NOPERM", "READONLY", "LAYOUT", "ERR unknown command", "-SAID"] {
+        let said = format!("{code} AUTH hunter22 HUNTER2 hunter22");
+        let Err(Failure::Refused(refused)) =
+            codec.decode(&Op::Inspect(name.clone()), Value::Error(said.clone()))
+        else {
+            panic!("{said}")
+        };
+        let value = Value::Array(vec![Value::Int(1), bytes(&said)]);
+        let Ok(Reply { body: Body::Beat(states), .. }) = codec.decode(&beats, value) else {
+            panic!("{said}")
+        };
+        for refused in [refused, states[0].clone().unwrap_err()] {
+            let shown = refused.message.to_lowercase();
+            assert!(!shown.contains("hunter"), "{shown}");
+        }
+    }
 }

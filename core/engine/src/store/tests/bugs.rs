@@ -114,7 +114,7 @@ fn bug_81_a_polling_waiter_is_handed_the_lock_without_a_push() {
     let mut bench = Bench::new();
     bench.wait(10);
     bench.wait(20);
-    bench.record.waiters[0].polling = true;
+    bench.record.waiters.hear(bench.now, true, HoldId(20), None);
     bench.deaf.insert(client(2).id().to_owned());
     bench.release(10);
     assert_eq!(bench.holders(), [20]);
@@ -134,6 +134,20 @@ fn bug_82_an_owners_entry_that_was_passed_over_joins_when_it_is_heard() {
     assert_eq!(bench.holders(), [10]);
     assert_standing(bench.beat(20), Standing::Granted);
     assert_eq!(bench.holders(), [10, 20]);
+}
+
+#[test]
+fn bug_87_a_repeated_release_tells_nothing_of_a_stray_grant() {
+    let mut bench = Bench::new();
+    let first = bench.try_it(10).token;
+    let copy = bench.ask(10);
+    assert_eq!(bench.end(10, first, true, false), Released::Done);
+    let lost = bench.try_it(20).token;
+    assert_eq!(bench.end(20, lost, true, true), Released::Done);
+    // A late copy of the first acquire is granted to nobody, and the first release comes again.
+    assert_standing(bench.acquire(&copy), Standing::Granted);
+    assert_eq!(bench.end(10, first, true, false), Released::Done);
+    assert_eq!(bench.try_it(30).abandoned, Abandoned::Yes);
 }
 
 #[test]

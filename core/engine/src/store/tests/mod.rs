@@ -1,6 +1,7 @@
 //! The rules, promise by promise and counter-example by counter-example.
 
 mod bugs;
+mod keep;
 mod promises;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -105,7 +106,13 @@ impl Bench {
 
     fn beat_for(&mut self, id: u128, lease: u64, used: u64) -> State {
         let lease = Duration::from_micros(lease);
-        let beat = Beat { lock: name(), hold: HoldId(id), lease, used };
+        let beat = Beat {
+            lock: name(),
+            hold: HoldId(id),
+            lease,
+            used,
+            silence: Duration::from_micros(CLAIM),
+        };
         let mut out = (&mut self.pushes, &self.deaf, self.denied);
         self.record.beat(self.now, &caller(id), &beat, &mut out).unwrap()
     }
@@ -116,7 +123,16 @@ impl Bench {
 
     fn end(&mut self, id: u128, used: u64, told: bool, lost: bool) -> Released {
         let losses = self.losses.get(&id).copied().unwrap_or(0);
-        let release = Release { lock: name(), hold: HoldId(id), used, told, lost, losses };
+        let release = Release {
+            lock: name(),
+            hold: HoldId(id),
+            used,
+            told,
+            lost,
+            losses,
+            retention: crate::options::RETENTION,
+            alone: false,
+        };
         let mut out = (&mut self.pushes, &self.deaf, self.denied);
         self.record.release(self.now, &release, &mut out)
     }

@@ -1,7 +1,8 @@
 //! What every store promises of one lock.
 
 use super::*;
-use crate::reply::{Abandoned, RefusalKind};
+use crate::reply::{Abandoned, Broken, RefusalKind};
+use crate::request::Break;
 use crate::token::MAX_STORE_TIME;
 
 #[test]
@@ -103,6 +104,29 @@ fn promise_06_attach_joins_only_its_token() {
 }
 
 #[test]
+fn promise_07_the_first_word_of_another_local_holder_sets_the_lease_and_late_copies_do_not() {
+    let mut bench = Bench::new();
+    let token = bench.try_it(10).token;
+    let micros = |state: State| state.lease.as_micros() as u64;
+    assert_eq!(micros(bench.beat_for(10, 600 * LEASE, token)), 600 * LEASE);
+    // The same holder again: never less.
+    assert_eq!(micros(bench.beat_for(10, LEASE, token)), 600 * LEASE);
+    // Another one: what it asks.
+    assert_eq!(micros(bench.beat_for(10, LEASE, token + 1)), LEASE);
+    assert_eq!(micros(bench.beat_for(10, LEASE / 2, token + 1)), LEASE);
+    // Late copies of what the first one asked, and of its acquire.
+    assert_eq!(micros(bench.beat_for(10, 600 * LEASE, token)), LEASE);
+    let again = Acquire { lease: Duration::from_micros(600 * LEASE), wait: None, ..bench.ask(10) };
+    assert_eq!(micros(bench.acquire(&again)), LEASE);
+    assert_eq!(micros(bench.beat_for(10, 2 * LEASE, token + 1)), 2 * LEASE);
+    // The next tenure begins anew.
+    assert_eq!(bench.end(10, token + 1, true, false), Released::Done);
+    let token = bench.try_it(20).token;
+    assert_eq!(micros(bench.beat_for(20, 2 * LEASE, 0)), 2 * LEASE);
+    assert_eq!(micros(bench.beat_for(20, LEASE, token)), LEASE);
+}
+
+#[test]
 fn promise_09_release_hands_the_lock_to_the_first_waiter_and_wakes_it_only() {
     let mut bench = Bench::new();
     bench.wait(10);
@@ -129,7 +153,7 @@ fn promise_09_a_dead_waiter_is_passed_over_and_its_place_kept() {
     bench.deaf.clear();
     let state = bench.beat(20);
     assert_standing(state, Standing::Queued);
-    assert!(state.head);
+    assert!(state.ahead == 0 && state.expires_in.is_some());
 }
 
 #[test]
@@ -147,8 +171,16 @@ fn promise_10_release_and_enqueue_in_one_step_goes_behind_the_others() {
     let mut bench = Bench::new();
     bench.wait(10);
     bench.wait(20);
-    let after =
-        Release { lock: name(), hold: HoldId(10), used: 0, told: true, lost: false, losses: 0 };
+    let after = Release {
+        lock: name(),
+        hold: HoldId(10),
+        used: 0,
+        told: true,
+        lost: false,
+        losses: 0,
+        retention: crate::options::RETENTION,
+        alone: false,
+    };
     let ask = Acquire { after: Some(after.clone()), ..bench.ask(11) };
     assert_standing(bench.acquire(&ask), Standing::Queued);
     assert_eq!(bench.holders(), [20]);
@@ -219,24 +251,47 @@ fn promise_14_a_clock_without_room_for_tokens_is_refused() {
 }
 
 #[test]
-fn breaking_ends_every_hold_and_hands_on() {
+fn breaking_ends_the_tenure_that_was_seen_and_hands_on() {
     let mut bench = Bench::new();
     bench.owned(10, "order 7");
     bench.owned(20, "order 7");
     bench.wait(30);
-    let mut out = (&mut bench.pushes, &bench.deaf, false);
-    assert_eq!(bench.record.break_all(bench.now, &name(), &mut out), 2);
+    let seen = bench.record.token;
+    let break_lock = |bench: &mut Bench, token, hold| {
+        let what = Break { lock: name(), token, hold };
+        let mut out = (&mut bench.pushes, &bench.deaf, false);
+        bench.record.break_lock(bench.now, &what, &mut out)
+    };
+    assert_eq!(break_lock(&mut bench, seen - 1, None), Broken::ChangedHands(seen));
+    // A token that was given out locally in the tenure names it as well.
+    assert_eq!(break_lock(&mut bench, seen + 5, None), Broken::Ended(2));
     assert_eq!(bench.holders(), [30]);
     assert_eq!(bench.record.abandoned, Abandoned::Yes);
     assert!(bench.pushes.contains(&Push::Broken { lock: name(), hold: HoldId(20) }));
+
+    // The answer was lost: asked again, it ends nobody who came later.
+    let next = bench.record.token;
+    assert_eq!(break_lock(&mut bench, seen, None), Broken::ChangedHands(next));
+    assert_eq!(bench.holders(), [30]);
+    assert_eq!(break_lock(&mut bench, next, None), Broken::Ended(1));
+    assert_eq!(break_lock(&mut bench, next, None), Broken::NotHeld);
 }
 
 #[test]
-fn a_record_is_collected_only_when_idle_for_a_day() {
+fn one_hold_of_an_owner_can_be_broken() {
     let mut bench = Bench::new();
-    let state = bench.try_it(10);
-    bench.release(10);
-    let day = 24 * 3_600 * SECOND;
-    assert!(!bench.record.is_collectable(state.token + day));
-    assert!(bench.record.is_collectable(state.token + day + 1));
+    bench.owned(10, "order 7");
+    bench.owned(20, "order 7");
+    let token = bench.record.token;
+    let mut break_hold = |hold| {
+        let what = Break { lock: name(), token, hold: Some(HoldId(hold)) };
+        let mut out = (&mut bench.pushes, &bench.deaf, false);
+        bench.record.break_lock(bench.now, &what, &mut out)
+    };
+    assert_eq!(break_hold(20), Broken::Ended(1));
+    assert_eq!(break_hold(20), Broken::NotHeld);
+    assert_eq!(bench.holders(), [10]);
+    assert_eq!((bench.record.token, bench.record.losses), (token, 1));
+    assert!(bench.pushes.contains(&Push::Broken { lock: name(), hold: HoldId(20) }));
+    assert!(!bench.pushes.contains(&Push::Broken { lock: name(), hold: HoldId(10) }));
 }

@@ -145,8 +145,16 @@ fn p04_what_was_sought_and_not_reached_is_sought_again() {
 fn p10_releasing_and_queueing_again_is_one_round_trip() {
     let mut talk = Talk::held(1, 4);
     talk.batches = 0;
-    let after =
-        Release { lock: name(), hold: hold(1), used: USED, told: true, lost: false, losses: 0 };
+    let after = Release {
+        lock: name(),
+        hold: hold(1),
+        used: USED,
+        told: true,
+        lost: false,
+        losses: 0,
+        retention: crate::options::RETENTION,
+        alone: false,
+    };
     let wait = Wait { ticket: 0, claim: TIMEOUT, silence: TIMEOUT };
     let request = talk.ask(Op::Acquire(Acquire {
         lock: name(),
@@ -176,7 +184,16 @@ fn p10_releasing_and_queueing_again_is_one_round_trip() {
 fn p12_an_old_release_that_finds_a_left_over_says_nothing_of_its_holder() {
     let mut talk = Talk::unanswered();
     let used = 4 * 1024;
-    let old = Release { lock: name(), hold: hold(1), used, told: true, lost: false, losses: 0 };
+    let old = Release {
+        lock: name(),
+        hold: hold(1),
+        used,
+        told: true,
+        lost: false,
+        losses: 0,
+        retention: crate::options::RETENTION,
+        alone: false,
+    };
     talk.ask(Op::Release(old));
     talk.answer([done(), children(&[&node(1, 4)]), data("fencelock 1 released 3 1")]);
     talk.answer([exists(Stat { czxid: 5, ephemeral_owner: SESSION, ..Stat::default() })]);

@@ -205,11 +205,14 @@ impl Talk {
             told,
             lost,
             losses: 0,
+            retention: crate::options::RETENTION,
+            alone: false,
         }))
     }
 
     fn beat(&mut self, number: u128) -> RequestId {
-        let beat = Beat { lock: name(), hold: hold(number), lease: TIMEOUT, used: 0 };
+        let beat =
+            Beat { lock: name(), hold: hold(number), lease: TIMEOUT, used: 0, silence: TIMEOUT };
         self.ask(Op::Beat(vec![beat]))
     }
 

@@ -1,4 +1,8 @@
+use std::collections::BTreeMap;
+
 use super::*;
+use crate::reply::Broken;
+use crate::request::{Break, RequestId};
 use crate::zookeeper::ZkWrite;
 
 #[test]
@@ -35,11 +39,21 @@ fn a_lock_that_is_not_there_is_not_shown() {
     assert_eq!(talk.reply(request), Ok(Body::Inspect(None)));
 }
 
+fn ask_break(talk: &mut Talk, token: u64, hold: Option<HoldId>) -> RequestId {
+    talk.ask(Op::Break(Break { lock: name(), token, hold }))
+}
+
+fn made(czxid: i64) -> Result {
+    Ok(ZkReply::Exists(Some(Stat { czxid, ..Stat::default() })))
+}
+
 #[test]
-fn break_ends_the_holder_and_says_so_to_the_next() {
+fn break_ends_the_holder_that_was_seen_and_says_so_to_the_next() {
     let mut talk = Talk::new();
-    let request = talk.ask(Op::Break(name()));
+    let request = ask_break(&mut talk, 20 * 1024 + 3, None);
     talk.answer([done(), children(&[&node(2, 5), &node(1, 4)])]);
+    assert_eq!(talk.ops(), [&ZkOp::Exists { path: path(&node(1, 4)), watch: false }]);
+    talk.answer([made(20)]);
     assert_eq!(
         talk.ops(),
         [&ZkOp::Multi(vec![
@@ -48,16 +62,67 @@ fn break_ends_the_holder_and_says_so_to_the_next() {
         ])]
     );
     talk.answer([done()]);
-    assert_eq!(talk.reply(request), Ok(Body::Break(1)));
+    assert_eq!(talk.reply(request), Ok(Body::Break(Broken::Ended(1))));
 
-    let request = talk.ask(Op::Break(name()));
+    let request = ask_break(&mut talk, 20 * 1024, None);
     talk.answer([done(), children(&[])]);
-    assert_eq!(talk.reply(request), Ok(Body::Break(0)));
+    assert_eq!(talk.reply(request), Ok(Body::Break(Broken::NotHeld)));
+}
 
-    let request = talk.ask(Op::Break(name()));
+#[test]
+fn break_leaves_who_came_later() {
+    let mut talk = Talk::new();
+    let request = ask_break(&mut talk, 20 * 1024 + 1023, None);
+    talk.answer([done(), children(&[&node(2, 5)])]);
+    talk.answer([made(21)]);
+    assert_eq!(talk.reply(request), Ok(Body::Break(Broken::ChangedHands(21 * 1024))));
+
+    // The holder goes by itself, while it is looked at and while it is deleted.
+    let request = ask_break(&mut talk, 20 * 1024, None);
+    talk.answer([done(), children(&[&node(1, 4), &node(2, 5)])]);
+    talk.answer([Ok(ZkReply::Exists(None))]);
+    talk.answer([children(&[&node(2, 5)])]);
+    talk.answer([made(21)]);
+    assert_eq!(talk.reply(request), Ok(Body::Break(Broken::ChangedHands(21 * 1024))));
+
+    let request = ask_break(&mut talk, 20 * 1024, None);
     talk.answer([done(), children(&[&node(1, 4)])]);
+    talk.answer([made(20)]);
     talk.answer([Err(ZkError::At(1, Box::new(ZkError::NoNode)))]);
-    assert_eq!(talk.reply(request), Ok(Body::Break(0)), "it went by itself");
+    talk.answer([children(&[])]);
+    assert_eq!(talk.reply(request), Ok(Body::Break(Broken::NotHeld)));
+}
+
+#[test]
+fn break_of_a_hold_that_is_not_first_ends_nothing() {
+    let mut talk = Talk::new();
+    let request = ask_break(&mut talk, u64::MAX, Some(hold(2)));
+    talk.answer([done(), children(&[&node(1, 4), &node(2, 5)])]);
+    talk.answer([made(20)]);
+    assert_eq!(talk.reply(request), Ok(Body::Break(Broken::NotHeld)));
+}
+
+#[test]
+fn break_goes_without_the_note_where_that_may_not_be_written() {
+    let mut talk = Talk::new();
+    let request = ask_break(&mut talk, 20 * 1024, Some(hold(1)));
+    talk.answer([done(), children(&[&node(1, 4)])]);
+    talk.answer([made(20)]);
+    talk.answer([Err(ZkError::At(0, Box::new(ZkError::NoAuth)))]);
+    assert_eq!(talk.ops(), [&ZkOp::Delete { path: path(&node(1, 4)) }]);
+    talk.answer([done()]);
+    assert_eq!(talk.reply(request), Ok(Body::Break(Broken::Ended(1))));
+}
+
+#[test]
+fn the_token_of_a_holder_that_may_not_be_read_is_shown() {
+    let mut talk = Talk::new();
+    let request = talk.ask(Op::Inspect(name()));
+    talk.answer([done(), children(&[&node(1, 4)]), data("fencelock 1 released 3 0")]);
+    talk.answer([Err(ZkError::NoAuth)]);
+    talk.answer([made(20)]);
+    let Ok(Body::Inspect(Some(info))) = talk.reply(request) else { panic!() };
+    assert_eq!((info.holds.len(), info.token), (1, 20 * 1024));
 }
 
 #[test]
@@ -83,6 +148,57 @@ fn list_walks_the_tree_and_looks_only_where_the_prefix_leads() {
     let Ok(Body::List(names)) = talk.reply(request) else { panic!() };
     let names: Vec<&str> = names.iter().map(Name::as_str).collect();
     assert_eq!(names, ["shop/a\nb", "shop/cart"]);
+}
+
+/// Answers what a listing asks of a tree, given by its inner nodes and their children, and gives
+/// the names and how many nodes were listed.
+fn list(tree: &BTreeMap<&str, Vec<String>>, prefix: &str, limit: usize) -> (Vec<String>, usize) {
+    let mut talk = Talk::new();
+    let request = talk.ask(Op::List { prefix: prefix.to_owned(), limit });
+    let mut listed = 0;
+    while !talk.calls.is_empty() {
+        let answers: Vec<Result> = talk
+            .ops()
+            .into_iter()
+            .map(|op| match op {
+                ZkOp::Children { path, .. } => {
+                    listed += 1;
+                    // What has no children of the tree's own is a lock that somebody has.
+                    let lock = [node(1, 4)];
+                    let names = tree.get(&**path).map_or(&lock[..], |names| names);
+                    children(&names.iter().map(String::as_str).collect::<Vec<_>>())
+                }
+                _ => done(),
+            })
+            .collect();
+        talk.answer(answers);
+    }
+    let Ok(Body::List(names)) = talk.reply(request) else { panic!() };
+    (names.iter().map(|name| name.as_str().to_owned()).collect(), listed)
+}
+
+#[test]
+fn a_listing_ends_with_its_limit_and_gives_the_first_by_their_bytes() {
+    let texts = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    // A slash comes after a hyphen, and before a digit.
+    let mut tree =
+        BTreeMap::from([("/", texts(&["b", "a0", "a", "a-b"])), ("/a", texts(&["z", "c"]))]);
+    assert_eq!(list(&tree, "", 9).0, ["a-b", "a/c", "a/z", "a0", "b"]);
+    assert_eq!(list(&tree, "", 2).0, ["a-b", "a/c"]);
+    assert_eq!(list(&tree, "a/", 9).0, ["a/c", "a/z"]);
+    assert_eq!(list(&tree, "a/z", 9).0, ["a/z"]);
+    assert_eq!(list(&tree, "", 0).0, [""; 0]);
+    // Far more than the limit, in no order, and more than are remembered.
+    let many: Vec<String> =
+        (0..40_000_u64).map(|at| format!("{:05}", (at * 7_919) % 40_000)).collect();
+    tree.insert("/b", many);
+    let (names, listed) = list(&tree, "b/", 100);
+    assert_eq!((&*names[0], &*names[99], names.len()), ("b/00000", "b/00099", 100));
+    assert!(listed < 300, "{listed}");
+    let (names, listed) = list(&tree, "b/", usize::MAX);
+    assert!(names.is_sorted());
+    // Each once; the root, and the big one once for each part that is remembered.
+    assert_eq!((names.len(), listed), (40_000, 40_000 + 1 + 3));
 }
 
 #[test]

@@ -83,8 +83,16 @@ fn p01_a_release_that_finds_nothing_leaves_the_next_node_alone() {
     talk.acquire(1, true);
     talk.answer([made(80)]);
     talk.events();
-    let after =
-        Release { lock: name(), hold: hold(1), used: USED, told: true, lost: false, losses: 0 };
+    let after = Release {
+        lock: name(),
+        hold: hold(1),
+        used: USED,
+        told: true,
+        lost: false,
+        losses: 0,
+        retention: crate::options::RETENTION,
+        alone: false,
+    };
     let request = talk.ask(Op::Acquire(Acquire {
         lock: name(),
         hold: hold(2),

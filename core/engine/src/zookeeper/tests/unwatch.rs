@@ -15,7 +15,7 @@ fn a_waiter_that_leaves_takes_its_watch_along() {
 }
 
 #[test]
-fn a_holder_that_had_settled_takes_its_watches_along() {
+fn a_holder_that_lasts_takes_its_watches_along() {
     let mut talk = Talk::held(1, 4);
     talk.pass(Duration::from_millis(20));
     talk.answer([done(), data("x"), children(&[&node(1, 4)])]);

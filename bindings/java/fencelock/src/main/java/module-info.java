@@ -6,7 +6,8 @@
  * {@code --enable-native-access=ALL-UNNAMED} when it is on the class path.
  */
 module io.fencelock {
-    requires static transitive org.jspecify;
+    // Annotations only: who wants to see them brings it along.
+    requires static org.jspecify;
 
     exports io.fencelock;
 }

@@ -22,10 +22,12 @@ typedef struct connecting {
 static bool connecting_open(JNIEnv *env, connecting *what, jbyteArray url, jlongArray numbers,
                             jbyteArray label, jbyteArray key_prefix) {
     what->options = (fencelock_connect_options)FENCELOCK_CONNECT_OPTIONS_INIT;
-    bool read = bytes_open(env, &what->url, url);
-    read = bytes_open(env, &what->label, label) && read;
-    read = bytes_open(env, &what->key_prefix, key_prefix) && read;
-    if (!read) return false;
+    what->url = what->label = what->key_prefix = (bytes){.data = NULL};
+    /* The first that fails is the last: with its exception pending nothing may be asked of Java. */
+    if (!bytes_open(env, &what->url, url) || !bytes_open(env, &what->label, label) ||
+        !bytes_open(env, &what->key_prefix, key_prefix)) {
+        return false;
+    }
     jlong n[7];
     (*env)->GetLongArrayRegion(env, numbers, 0, 7, n);
     if ((*env)->ExceptionCheck(env)) return false;
@@ -66,9 +68,10 @@ static jlong native_connect(JNIEnv *env, jclass native, jbyteArray url, jlongArr
 static void native_connectAsync(JNIEnv *env, jclass native, jbyteArray url, jlongArray numbers,
                                 jbyteArray label, jbyteArray key_prefix, jobject completion) {
     connecting what;
-    if (connecting_open(env, &what, url, numbers, label, key_prefix)) {
+    jobject target = NULL;
+    if (connecting_open(env, &what, url, numbers, label, key_prefix) &&
+        (target = global_of(env, completion)) != NULL) {
         fencelock_error *error = NULL;
-        jobject target = (*env)->NewGlobalRef(env, completion);
         fencelock_status status = fencelock_connect_async(
             what.url.data, what.url.length, &what.options, on_completion, target, &error);
         if (thrown(env, native, status, error)) (*env)->DeleteGlobalRef(env, target);
@@ -85,7 +88,8 @@ static void native_close(JNIEnv *env, jclass native, jlong client, jlong drain) 
 static void native_closeAsync(JNIEnv *env, jclass native, jlong client, jlong drain,
                               jobject completion) {
     fencelock_error *error = NULL;
-    jobject target = (*env)->NewGlobalRef(env, completion);
+    jobject target = global_of(env, completion);
+    if (target == NULL) return;
     fencelock_status status =
         fencelock_client_close_async(AS(client, client), drain, on_completion, target, &error);
     if (thrown(env, native, status, error)) (*env)->DeleteGlobalRef(env, target);
@@ -95,6 +99,12 @@ static jboolean native_isClosed(JNIEnv *env, jclass native, jlong client) {
     bool closed = false;
     thrown(env, native, fencelock_client_is_closed(AS(client, client), &closed), NULL);
     return closed;
+}
+
+static jboolean native_isIdle(JNIEnv *env, jclass native, jlong client) {
+    bool idle = false;
+    thrown(env, native, fencelock_client_is_idle(AS(client, client), &idle), NULL);
+    return idle;
 }
 
 static void native_freeClient(JNIEnv *env, jclass native, jlong client) {
@@ -156,33 +166,37 @@ static jlong native_ping(JNIEnv *env, jclass native, jlong client) {
 
 static void native_pingAsync(JNIEnv *env, jclass native, jlong client, jobject completion) {
     fencelock_error *error = NULL;
-    jobject target = (*env)->NewGlobalRef(env, completion);
+    jobject target = global_of(env, completion);
+    if (target == NULL) return;
     fencelock_status status =
         fencelock_client_ping_async(AS(client, client), on_completion, target, &error);
     if (thrown(env, native, status, error)) (*env)->DeleteGlobalRef(env, target);
 }
 
-static jlong native_breakLock(JNIEnv *env, jclass native, jlong client, jbyteArray name) {
+static jlong native_breakLock(JNIEnv *env, jclass native, jlong client, jbyteArray name,
+                              jlong token) {
     bytes text;
-    uint64_t ended = 0;
+    uint64_t ended = 0, changed_hands = 0;
     if (bytes_open(env, &text, name)) {
         fencelock_error *error = NULL;
         fencelock_status status =
-            fencelock_client_break(AS(client, client), text.data, text.length, &ended, &error);
+            fencelock_client_break(AS(client, client), text.data, text.length, (uint64_t)token,
+                                   &ended, &changed_hands, &error);
         thrown(env, native, status, error);
     }
     bytes_close(&text);
-    return (jlong)ended;
+    return changed_hands != 0 ? -(jlong)changed_hands : (jlong)ended;
 }
 
 static void native_breakLockAsync(JNIEnv *env, jclass native, jlong client, jbyteArray name,
-                                  jobject completion) {
+                                  jlong token, jobject completion) {
     bytes text;
-    if (bytes_open(env, &text, name)) {
+    jobject target = NULL;
+    if (bytes_open(env, &text, name) && (target = global_of(env, completion)) != NULL) {
         fencelock_error *error = NULL;
-        jobject target = (*env)->NewGlobalRef(env, completion);
-        fencelock_status status = fencelock_client_break_async(
-            AS(client, client), text.data, text.length, on_completion, target, &error);
+        fencelock_status status =
+            fencelock_client_break_async(AS(client, client), text.data, text.length,
+                                         (uint64_t)token, on_completion, target, &error);
         if (thrown(env, native, status, error)) (*env)->DeleteGlobalRef(env, target);
     }
     bytes_close(&text);
@@ -206,9 +220,9 @@ static jlong native_list(JNIEnv *env, jclass native, jlong client, jbyteArray pr
 static void native_listAsync(JNIEnv *env, jclass native, jlong client, jbyteArray prefix,
                              jlong limit, jobject completion) {
     bytes text;
-    if (bytes_open(env, &text, prefix)) {
+    jobject target = NULL;
+    if (bytes_open(env, &text, prefix) && (target = global_of(env, completion)) != NULL) {
         fencelock_error *error = NULL;
-        jobject target = (*env)->NewGlobalRef(env, completion);
         fencelock_status status = fencelock_client_list_async(
             AS(client, client), text.data, text.length, limit < 0 ? 0 : (size_t)limit,
             on_completion, target, &error);
@@ -278,9 +292,9 @@ static jlong native_inspect(JNIEnv *env, jclass native, jlong client, jbyteArray
 static void native_inspectAsync(JNIEnv *env, jclass native, jlong client, jbyteArray name,
                                 jobject completion) {
     bytes text;
-    if (bytes_open(env, &text, name)) {
+    jobject target = NULL;
+    if (bytes_open(env, &text, name) && (target = global_of(env, completion)) != NULL) {
         fencelock_error *error = NULL;
-        jobject target = (*env)->NewGlobalRef(env, completion);
         fencelock_status status = fencelock_client_inspect_async(
             AS(client, client), text.data, text.length, on_completion, target, &error);
         if (thrown(env, native, status, error)) (*env)->DeleteGlobalRef(env, target);
@@ -363,6 +377,7 @@ static const JNINativeMethod methods[] = {
     METHOD(close, "(JJ)V"),
     METHOD(closeAsync, "(JJ" COMPLETION ")V"),
     METHOD(isClosed, "(J)Z"),
+    METHOD(isIdle, "(J)Z"),
     METHOD(freeClient, "(J)V"),
     METHOD(clientId, "(J)" BYTES),
     METHOD(metrics, "(J)" BYTES),
@@ -370,8 +385,8 @@ static const JNINativeMethod methods[] = {
     METHOD(capabilities, "(J)I"),
     METHOD(ping, "(J)J"),
     METHOD(pingAsync, "(J" COMPLETION ")V"),
-    METHOD(breakLock, "(J" BYTES ")J"),
-    METHOD(breakLockAsync, "(J" BYTES COMPLETION ")V"),
+    METHOD(breakLock, "(J" BYTES "J)J"),
+    METHOD(breakLockAsync, "(J" BYTES "J" COMPLETION ")V"),
     METHOD(list, "(J" BYTES "J)J"),
     METHOD(listAsync, "(J" BYTES "J" COMPLETION ")V"),
     METHOD(takeNames, "(J)[" BYTES),

@@ -30,6 +30,9 @@ jbyteArray bytes_for_java(JNIEnv *env, fencelock_string string);
  * status in a variable first: the order in which arguments are evaluated is not defined. */
 bool thrown(JNIEnv *env, jclass native, fencelock_status status, fencelock_error *error);
 
+/* A reference that other threads may use. NULL: an exception is pending. */
+jobject global_of(JNIEnv *env, jobject object);
+
 /* Gives what a completion carries to a Completion of Java. */
 void deliver(JNIEnv *env, jobject target, const fencelock_completion *completion);
 

@@ -86,7 +86,8 @@ static void native_extendAsync(JNIEnv *env, jclass native, jlong hold, jlong lea
                                jobject completion) {
     fencelock_completion now = FENCELOCK_COMPLETION_INIT;
     fencelock_error *error = NULL;
-    jobject target = (*env)->NewGlobalRef(env, completion);
+    jobject target = global_of(env, completion);
+    if (target == NULL) return;
     fencelock_status status =
         fencelock_hold_extend_async(AS(hold, hold), lease, &now, on_completion, target, &error);
     begun(env, native, status, error, &now, completion, target);
@@ -101,7 +102,12 @@ static void native_release(JNIEnv *env, jclass native, jlong hold) {
 static void native_releaseAsync(JNIEnv *env, jclass native, jlong hold, jobject completion) {
     fencelock_completion now = FENCELOCK_COMPLETION_INIT;
     fencelock_error *error = NULL;
-    jobject target = (*env)->NewGlobalRef(env, completion);
+    jobject target = global_of(env, completion);
+    if (target == NULL) {
+        /* Java has let go of it: then in the background. */
+        fencelock_hold_free(AS(hold, hold));
+        return;
+    }
     fencelock_status status =
         fencelock_hold_release_async(AS(hold, hold), &now, on_completion, target, &error);
     begun(env, native, status, error, &now, completion, target);
@@ -114,7 +120,8 @@ static void native_freeHold(JNIEnv *env, jclass native, jlong hold) {
 
 static void native_onLost(JNIEnv *env, jclass native, jlong hold, jobject notice) {
     fencelock_error *error = NULL;
-    jobject target = (*env)->NewGlobalRef(env, notice);
+    jobject target = global_of(env, notice);
+    if (target == NULL) return;
     fencelock_status status =
         fencelock_hold_on_lost(AS(hold, hold), on_lost, target, on_destroy, &error);
     if (thrown(env, native, status, error)) (*env)->DeleteGlobalRef(env, target);
@@ -122,7 +129,8 @@ static void native_onLost(JNIEnv *env, jclass native, jlong hold, jobject notice
 
 static void native_onWanted(JNIEnv *env, jclass native, jlong hold, jobject notice) {
     fencelock_error *error = NULL;
-    jobject target = (*env)->NewGlobalRef(env, notice);
+    jobject target = global_of(env, notice);
+    if (target == NULL) return;
     fencelock_status status =
         fencelock_hold_on_wanted(AS(hold, hold), on_wanted, target, on_destroy, &error);
     if (thrown(env, native, status, error)) (*env)->DeleteGlobalRef(env, target);

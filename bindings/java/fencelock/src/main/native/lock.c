@@ -29,7 +29,8 @@ static jboolean native_isLocked(JNIEnv *env, jclass native, jlong lock) {
 
 static void native_isLockedAsync(JNIEnv *env, jclass native, jlong lock, jobject completion) {
     fencelock_error *error = NULL;
-    jobject target = (*env)->NewGlobalRef(env, completion);
+    jobject target = global_of(env, completion);
+    if (target == NULL) return;
     fencelock_status status =
         fencelock_lock_is_locked_async(AS(lock, lock), on_completion, target, &error);
     if (thrown(env, native, status, error)) (*env)->DeleteGlobalRef(env, target);
@@ -43,28 +44,6 @@ static fencelock_acquire_options options_of(jint kind, jlong number, const bytes
     options.owner = owner->data;
     options.owner_length = owner->length;
     return options;
-}
-
-static jlong native_acquire(JNIEnv *env, jclass native, jlong lock, jlong timeout, jlong lease,
-                            jlong max_hold, jint kind, jlong number, jbyteArray owner,
-                            jlong cancel, jint quiet) {
-    bytes text;
-    if (!bytes_open(env, &text, owner)) return 0;
-    fencelock_acquire_options options = options_of(kind, number, &text);
-    options.timeout_ns = timeout;
-    options.lease_ns = lease;
-    options.max_hold_ns = max_hold;
-    options.cancel = AS(cancel, cancel);
-    fencelock_hold *hold = NULL;
-    fencelock_error *error = NULL;
-    fencelock_status status = fencelock_lock_acquire(AS(lock, lock), &options, &hold, &error);
-    bytes_close(&text);
-    if (status > 0 && status < 31 && (quiet & 1 << status) != 0) {
-        fencelock_error_free(error);
-        return -(jlong)status;
-    }
-    thrown(env, native, status, error);
-    return NUMBER(hold);
 }
 
 /* The end of starting what can be cancelled: the operation; or 0 and what came of it at once. */
@@ -83,19 +62,24 @@ static jlong started(JNIEnv *env, jclass native, fencelock_status status, fencel
     return NUMBER(operation);
 }
 
-static jlong native_acquireAsync(JNIEnv *env, jclass native, jlong lock, jlong timeout,
-                                 jlong lease, jlong max_hold, jint kind, jlong number,
-                                 jbyteArray owner, jobject completion) {
+static jlong native_acquire(JNIEnv *env, jclass native, jlong lock, jlong timeout, jlong lease,
+                            jlong max_hold, jint kind, jlong number, jbyteArray owner,
+                            jlong block, jobject completion) {
     bytes text;
     if (!bytes_open(env, &text, owner)) return 0;
     fencelock_acquire_options options = options_of(kind, number, &text);
     options.timeout_ns = timeout;
     options.lease_ns = lease;
     options.max_hold_ns = max_hold;
+    options.block_ns = block;
     fencelock_completion now = FENCELOCK_COMPLETION_INIT;
     fencelock_operation *operation = NULL;
     fencelock_error *error = NULL;
-    jobject target = (*env)->NewGlobalRef(env, completion);
+    jobject target = global_of(env, completion);
+    if (target == NULL) {
+        bytes_close(&text);
+        return 0;
+    }
     fencelock_status status = fencelock_lock_acquire_async(
         AS(lock, lock), &options, &now, on_completion, target, &operation, &error);
     bytes_close(&text);
@@ -134,30 +118,16 @@ static jlong native_attachAsync(JNIEnv *env, jclass native, jlong client, jbyteA
     fencelock_completion now = FENCELOCK_COMPLETION_INIT;
     fencelock_operation *operation = NULL;
     fencelock_error *error = NULL;
-    jobject target = (*env)->NewGlobalRef(env, completion);
+    jobject target = global_of(env, completion);
+    if (target == NULL) {
+        bytes_close(&text);
+        return 0;
+    }
     fencelock_status status =
         fencelock_client_attach_async(AS(client, client), text.data, text.length, &now,
                                       on_completion, target, &operation, &error);
     bytes_close(&text);
     return started(env, native, status, error, &now, operation, completion, target);
-}
-
-static jlong native_newCancel(JNIEnv *env, jclass native) {
-    fencelock_cancel *cancel = NULL;
-    fencelock_error *error = NULL;
-    fencelock_status status = fencelock_cancel_new(&cancel, &error);
-    thrown(env, native, status, error);
-    return NUMBER(cancel);
-}
-
-static void native_cancel(JNIEnv *env, jclass native, jlong cancel) {
-    (void)env, (void)native;
-    fencelock_cancel_trigger(AS(cancel, cancel));
-}
-
-static void native_freeCancel(JNIEnv *env, jclass native, jlong cancel) {
-    (void)env, (void)native;
-    fencelock_cancel_free(AS(cancel, cancel));
 }
 
 static void native_cancelOperation(JNIEnv *env, jclass native, jlong operation) {
@@ -175,14 +145,10 @@ static const JNINativeMethod methods[] = {
     METHOD(freeLock, "(J)V"),
     METHOD(isLocked, "(J)Z"),
     METHOD(isLockedAsync, "(J" COMPLETION ")V"),
-    METHOD(acquire, "(JJJJIJ" BYTES "JI)J"),
-    METHOD(acquireAsync, "(JJJJIJ" BYTES COMPLETION ")J"),
+    METHOD(acquire, "(JJJJIJ" BYTES "J" COMPLETION ")J"),
     METHOD(holdCount, "(JIJ" BYTES ")J"),
     METHOD(attach, "(J" BYTES ")J"),
     METHOD(attachAsync, "(J" BYTES COMPLETION ")J"),
-    METHOD(newCancel, "()J"),
-    METHOD(cancel, "(J)V"),
-    METHOD(freeCancel, "(J)V"),
     METHOD(cancelOperation, "(J)V"),
     METHOD(freeOperation, "(J)V"),
 };

@@ -57,6 +57,15 @@ static void swallow(JNIEnv *env) {
     }
 }
 
+jobject global_of(JNIEnv *env, jobject object) {
+    jobject global = (*env)->NewGlobalRef(env, object);
+    if (global == NULL && !(*env)->ExceptionCheck(env)) {
+        jclass error = (*env)->FindClass(env, "java/lang/OutOfMemoryError");
+        if (error != NULL) (*env)->ThrowNew(env, error, "no global reference is left");
+    }
+    return global;
+}
+
 static jbyteArray message_of(JNIEnv *env, const fencelock_error *error) {
     fencelock_error_info info = {.size = sizeof info};
     if (error == NULL || fencelock_error_get(error, &info) != FENCELOCK_OK) return NULL;
@@ -96,8 +105,10 @@ void deliver(JNIEnv *env, jobject target, const fencelock_completion *completion
         fencelock_error_free(completion->error);
         swallow(env);
     }
-    (*env)->CallVoidMethod(env, target, done_method, (jint)completion->status, result,
-                           (jlong)completion->number, message);
+    jlong number = (jlong)completion->number;
+    if (completion->changed_hands != 0) number = -(jlong)completion->changed_hands;
+    (*env)->CallVoidMethod(env, target, done_method, (jint)completion->status, result, number,
+                           message);
     if (message != NULL) (*env)->DeleteLocalRef(env, message);
 }
 

@@ -27,7 +27,9 @@ public final class ClientBuilder {
     private @Nullable String label;
     private @Nullable String keyPrefix;
     private @Nullable Executor executor;
-    private @Nullable Duration shutdownDrain = Duration.ofSeconds(5);
+    private boolean hooked = true;
+    private Duration shutdownGrace = Duration.ofSeconds(10);
+    private Duration shutdownDrain = Duration.ofSeconds(5);
 
     ClientBuilder(String url) {
         this.url = Objects.requireNonNull(url, "url");
@@ -155,11 +157,25 @@ public final class ClientBuilder {
     }
 
     /**
-     * How long the virtual machine's shutdown waits for this client's holds to be released; no new
-     * ones are granted meanwhile. Then the client is closed: what is still held counts as
-     * abandoned, and is free for others at once.
+     * For how long the virtual machine's shutdown leaves a client alone that holds something or waits
+     * for it: it serves as ever meanwhile, so that work under another shutdown hook, such as a server's
+     * that finishes its requests, ends as it should. A client that holds nothing costs no time, and is
+     * not closed. Then comes the {@link #shutdownDrain drain}.
      *
-     * @param limit 5 s by default
+     * @param limit 10 s by default; zero and below: none
+     * @return this
+     */
+    public ClientBuilder shutdownGrace(Duration limit) {
+        shutdownGrace = Objects.requireNonNull(limit, "limit");
+        return this;
+    }
+
+    /**
+     * How long the virtual machine's shutdown waits, after the {@link #shutdownGrace grace}, for what
+     * this client still holds; nobody new is served meanwhile. Then the client is closed: what is still
+     * held counts as abandoned, and is free for others at once.
+     *
+     * @param limit 5 s by default; zero and below: none
      * @return this
      */
     public ClientBuilder shutdownDrain(Duration limit) {
@@ -174,7 +190,7 @@ public final class ClientBuilder {
      * @return this
      */
     public ClientBuilder noShutdownHook() {
-        shutdownDrain = null;
+        hooked = false;
         return this;
     }
 
@@ -190,7 +206,7 @@ public final class ClientBuilder {
     public FencelockClient connect() {
         NativeLibrary.require();
         if (VirtualThreads.current()) {
-            Parking parking = new Parking();
+            Parking parking = new Parking(this);
             Native.connectAsync(url(), numbers, bytes(label), bytes(keyPrefix), parking);
             return client(parking.await().result());
         }
@@ -216,7 +232,10 @@ public final class ClientBuilder {
     }
 
     private FencelockClient client(long handle) {
-        return new FencelockClient(handle, chosenExecutor(), shutdownDrain);
+        return new NativeClient(
+                handle,
+                chosenExecutor(),
+                hooked ? new ShutdownHook.Patience(shutdownGrace, shutdownDrain) : null);
     }
 
     private Executor chosenExecutor() {

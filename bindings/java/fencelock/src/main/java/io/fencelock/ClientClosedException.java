@@ -4,7 +4,12 @@ package io.fencelock;
 public final class ClientClosedException extends FencelockException {
     private static final long serialVersionUID = 1L;
 
-    ClientClosedException(String message) {
+    /**
+     * For tests: the client makes its own.
+     *
+     * @param message what happened, and what to do
+     */
+    public ClientClosedException(String message) {
         super(ErrorCode.CLOSED, message);
     }
 }

@@ -1,5 +1,6 @@
 package io.fencelock;
 
+import java.lang.ref.Reference;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.function.Consumer;
@@ -21,6 +22,10 @@ final class Deferred<T extends @Nullable Object> extends Completion {
     private final CompletableFuture<T> future = new CompletableFuture<>();
     private final Thread starter = Thread.currentThread();
     private final Executor executor;
+
+    /** Statuses that give null instead of a failure, as bits. */
+    private final int quiet;
+
     private final Conversion<T> conversion;
 
     /** Gives back a result that nobody wants any more. */
@@ -31,9 +36,11 @@ final class Deferred<T extends @Nullable Object> extends Completion {
 
     private Deferred(
             Executor executor,
+            int quiet,
             Conversion<T> conversion,
             LongConsumer discard) {
         this.executor = executor;
+        this.quiet = quiet;
         this.conversion = conversion;
         this.discard = discard;
     }
@@ -44,16 +51,26 @@ final class Deferred<T extends @Nullable Object> extends Completion {
      */
     static <T extends @Nullable Object> CompletableFuture<T> start(
             Executor executor,
+            int quiet,
             Conversion<T> conversion,
             LongConsumer discard,
             Start start) {
-        Deferred<T> deferred = new Deferred<>(executor, conversion, discard);
+        Deferred<T> deferred = new Deferred<>(executor, quiet, conversion, discard);
         try {
             deferred.bind(start.begin(deferred));
         } catch (FencelockException | NotHeldException e) {
             deferred.future.completeExceptionally(e);
         }
         return deferred.future;
+    }
+
+    /** A call whose every failure is one. */
+    static <T extends @Nullable Object> CompletableFuture<T> start(
+            Executor executor,
+            Conversion<T> conversion,
+            LongConsumer discard,
+            Start start) {
+        return start(executor, 0, conversion, discard, start);
     }
 
     /** A call that gives no handle and cannot be cancelled. */
@@ -110,13 +127,56 @@ final class Deferred<T extends @Nullable Object> extends Completion {
             settle(status, result, number, message);
         } else if (future.isDone()) {
             discard(result);
+        } else if (result == 0) {
+            Tasks.run(executor, () -> settle(status, 0, number, message));
         } else {
-            Tasks.run(executor, () -> settle(status, result, number, message));
+            hand(result, number);
+        }
+    }
+
+    /** Hands a handle over by way of the executor, which may refuse the task, fail, or forget it. */
+    private void hand(long result, long number) {
+        Parcel parcel = new Parcel(result, discard, future);
+        try {
+            Runnable task = new Delivery(parcel, number);
+            NativeClient.CLEANER.register(task, parcel);
+            future.whenComplete((value, failure) -> parcel.discard());
+            Tasks.run(executor, task);
+        } catch (Throwable e) {
+            // Not even the memory for it.
+            if (parcel.discard()) {
+                future.completeExceptionally(e);
+            }
+        }
+    }
+
+    /** What the executor runs. An object of its own, for the cleaner to watch. */
+    private final class Delivery implements Runnable {
+        private final Parcel parcel;
+        private final long number;
+
+        Delivery(Parcel parcel, long number) {
+            this.parcel = parcel;
+            this.number = number;
+        }
+
+        @Override
+        public void run() {
+            try {
+                long result = parcel.take();
+                if (result != 0) {
+                    settle(0, result, number, null);
+                }
+            } finally {
+                Reference.reachabilityFence(this);
+            }
         }
     }
 
     private void settle(int status, long result, long number, byte @Nullable [] message) {
-        if (status != 0) {
+        if (isQuiet(quiet, status)) {
+            future.complete(null);
+        } else if (status != 0) {
             future.completeExceptionally(failure(status, message));
         } else if (future.isDone()) {
             discard(result);
@@ -124,15 +184,17 @@ final class Deferred<T extends @Nullable Object> extends Completion {
             T value;
             try {
                 value = conversion.convert(result, number);
-            } catch (RuntimeException e) {
+            } catch (RuntimeException | Error e) {
+                // A handle that was used up already is refused.
+                discard(result);
                 future.completeExceptionally(e);
                 return;
             }
             if (!future.complete(value)) {
                 // Somebody else completed it meanwhile.
-                if (value instanceof Hold hold) {
+                if (value instanceof NativeHold hold) {
                     hold.abandon();
-                } else if (value instanceof FencelockClient client) {
+                } else if (value instanceof NativeClient client) {
                     client.abandon();
                 }
             }

@@ -2,9 +2,11 @@ package io.fencelock;
 
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.Lock;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -40,8 +42,8 @@ import org.jspecify.annotations.Nullable;
  * of its loss, and is released by try-with-resources.
  *
  * <p>Locks are made by {@link FencelockClient#lock}; all that have the same name and client are one.
- * Objects of this class have no state of their own: the methods that begin with {@code with} give
- * another object for the same lock.
+ * They have no state of their own: the methods that begin with {@code with} give another object for
+ * the same lock, and two are equal when they are of one lock and acquire it alike.
  *
  * <p>A lock has a lease, which is renewed in the background until the lock is released. It can be
  * <em>lost</em> all the same: by a pause of this process, by the store, by an operator. {@link
@@ -50,42 +52,16 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Waits are fair: first come, first served. An outage of the store is waited out by an unbounded
  * wait. A virtual thread that waits parks, and leaves its carrier to others.
+ *
+ * <p>An interface, so that a framework can put a proxy around a lock and a test its own in its place.
  */
-public final class DistributedLock implements Lock {
-    private final LockState state;
-    private final @Nullable Owner owner;
-    private final boolean reentrant;
-    private final long lease;
-    private final long maxHold;
-    private final boolean interrupts;
-
-    DistributedLock(LockState state) {
-        this(state, null, true, 0, 0, false);
-    }
-
-    private DistributedLock(
-            LockState state,
-            @Nullable Owner owner,
-            boolean reentrant,
-            long lease,
-            long maxHold,
-            boolean interrupts) {
-        this.state = state;
-        this.owner = owner;
-        this.reentrant = reentrant;
-        this.lease = lease;
-        this.maxHold = maxHold;
-        this.interrupts = interrupts;
-    }
-
+public interface DistributedLock extends Lock {
     /**
      * The name of the lock.
      *
      * @return the name
      */
-    public String name() {
-        return state.name;
-    }
+    String name();
 
     // ---- options
 
@@ -96,9 +72,7 @@ public final class DistributedLock implements Lock {
      * @param owner the owner
      * @return the same lock
      */
-    public DistributedLock withOwner(Owner owner) {
-        return new DistributedLock(state, owner, true, lease, maxHold, interrupts);
-    }
+    DistributedLock withOwner(Owner owner);
 
     /**
      * The lock with acquisitions that never re-enter: acquiring it again waits, also in the same
@@ -107,9 +81,7 @@ public final class DistributedLock implements Lock {
      *
      * @return the same lock
      */
-    public DistributedLock nonReentrant() {
-        return new DistributedLock(state, null, false, lease, maxHold, interrupts);
-    }
+    DistributedLock nonReentrant();
 
     /**
      * The lock with an explicit lease: holds are not renewed, and end on time.
@@ -117,10 +89,7 @@ public final class DistributedLock implements Lock {
      * @param lease 100 ms to 7 days; what is outside is refused by the acquire
      * @return the same lock
      */
-    public DistributedLock withLease(Duration lease) {
-        long span = Spans.positive("the lease", lease);
-        return new DistributedLock(state, owner, reentrant, span, maxHold, interrupts);
-    }
+    DistributedLock withLease(Duration lease);
 
     /**
      * The lock with a ceiling over the renewal: a hold ends so long after its grant although its
@@ -129,10 +98,7 @@ public final class DistributedLock implements Lock {
      * @param ceiling above zero
      * @return the same lock
      */
-    public DistributedLock withMaxHold(Duration ceiling) {
-        long span = Spans.positive("maxHold", ceiling);
-        return new DistributedLock(state, owner, reentrant, lease, span, interrupts);
-    }
+    DistributedLock withMaxHold(Duration ceiling);
 
     /**
      * The lock with holds that interrupt the thread that acquired them when they are lost. No
@@ -141,9 +107,7 @@ public final class DistributedLock implements Lock {
      *
      * @return the same lock
      */
-    public DistributedLock withInterruptOnLoss() {
-        return new DistributedLock(state, owner, reentrant, lease, maxHold, true);
-    }
+    DistributedLock withInterruptOnLoss();
 
     // ---- java.util.concurrent.locks.Lock
 
@@ -156,11 +120,7 @@ public final class DistributedLock implements Lock {
      * @throws ClientClosedException when the client is closed, also while waiting
      */
     @Override
-    public void lock() {
-        if (!reenter()) {
-            push(waitFor(Native.FOREVER, 0));
-        }
-    }
+    void lock();
 
     /**
      * As {@link #lock}, but an interrupt ends the wait.
@@ -168,12 +128,7 @@ public final class DistributedLock implements Lock {
      * @throws InterruptedException when the thread was interrupted; nothing is held then
      */
     @Override
-    public void lockInterruptibly() throws InterruptedException {
-        checkInterrupt();
-        if (!reenter()) {
-            push(waitInterruptibly(Native.FOREVER, 0));
-        }
-    }
+    void lockInterruptibly() throws InterruptedException;
 
     /**
      * Acquires the lock if it is free and nobody waits for it. An interrupt does not end the call.
@@ -182,16 +137,7 @@ public final class DistributedLock implements Lock {
      * @throws StoreUnavailableException when the store did not answer
      */
     @Override
-    public boolean tryLock() {
-        if (!reenter()) {
-            long hold = waitFor(Native.TRY, Native.QUIET_CONTENDED);
-            if (hold < 0) {
-                return false;
-            }
-            push(hold);
-        }
-        return true;
-    }
+    boolean tryLock();
 
     /**
      * Acquires the lock, waiting for at most {@code time}.
@@ -201,20 +147,7 @@ public final class DistributedLock implements Lock {
      * @throws InterruptedException when the thread was interrupted; nothing is held then
      */
     @Override
-    public boolean tryLock(long time, TimeUnit unit) throws InterruptedException {
-        checkInterrupt();
-        if (!reenter()) {
-            long hold =
-                    waitInterruptibly(
-                            Spans.patience(time, unit),
-                            Native.QUIET_CONTENDED | Native.QUIET_TIMED_OUT);
-            if (hold < 0) {
-                return false;
-            }
-            push(hold);
-        }
-        return true;
-    }
+    boolean tryLock(long time, TimeUnit unit) throws InterruptedException;
 
     /**
      * Undoes one {@code lock()}; the last one releases the lock, and waits until the store, or the
@@ -228,20 +161,7 @@ public final class DistributedLock implements Lock {
      *     background
      */
     @Override
-    public void unlock() {
-        Object key = key();
-        Level top = state.top(key);
-        if (top != null && top.extra > 0) {
-            // Gives nothing away, so it asks nothing: a loss is told by the last unlock.
-            top.extra--;
-            return;
-        }
-        top = top == null ? null : state.pop(key);
-        if (top == null) {
-            throw notHeld();
-        }
-        Hold.release(top.hold, top.interrupter);
-    }
+    void unlock();
 
     /**
      * Not supported: a condition's signal would have to reach waiters in other processes, and a
@@ -251,7 +171,7 @@ public final class DistributedLock implements Lock {
      * @throws UnsupportedOperationException always
      */
     @Override
-    public Condition newCondition() {
+    default Condition newCondition() {
         throw new UnsupportedOperationException(
                 "a distributed lock has no conditions: a signal can be lost with a process or a"
                         + " connection; wait for the state itself, in the store that has it");
@@ -265,7 +185,7 @@ public final class DistributedLock implements Lock {
      *
      * @return false also when the lock was lost
      */
-    public boolean isHeldByCurrentThread() {
+    default boolean isHeldByCurrentThread() {
         return getHoldCount() > 0;
     }
 
@@ -275,29 +195,27 @@ public final class DistributedLock implements Lock {
      *
      * @return 0 when it has none, or has lost them
      */
-    public int getHoldCount() {
-        if (!reentrant) {
-            return 0;
-        }
-        long holds = Native.holdCount(state.handle, kind(), number(), bytes());
-        return Math.toIntExact(holds) + (owner == null ? state.extras(key()) : 0);
-    }
+    int getHoldCount();
 
     /**
      * The fencing token of what the calling thread, or the explicit owner, has locked by {@link
-     * #lock} and its kin, if it can be trusted at this moment.
+     * #lock} and its kin. As {@link Hold#token} it stays what it is when the lock was lost, until the
+     * last {@link #unlock}, and is then refused by a resource that has seen a later one.
      *
      * @return the token, see {@link Hold#token}
      * @throws NotHeldException when it has not locked it
+     */
+    long token();
+
+    /**
+     * The token, as {@link #token()}, if the lock can be trusted at this moment. It may be lost
+     * between this call and a write: send the token with the write.
+     *
+     * @return the token
+     * @throws NotHeldException when the calling thread, or the explicit owner, has not locked it
      * @throws LockLostException when the lock was lost
      */
-    public long token() {
-        Level top = state.top(key());
-        if (top == null) {
-            throw notHeld();
-        }
-        return Native.check(top.hold);
-    }
+    long check();
 
     /**
      * Whether anybody holds the lock, by the store's word at the time of asking. Good for display,
@@ -305,26 +223,14 @@ public final class DistributedLock implements Lock {
      *
      * @return true when there is a holder
      */
-    public boolean isLocked() {
-        if (VirtualThreads.current()) {
-            Parking parking = new Parking();
-            Native.isLockedAsync(state.handle, parking);
-            return parking.await().number() != 0;
-        }
-        return Native.isLocked(state.handle);
-    }
+    boolean isLocked();
 
     /**
      * As {@link #isLocked}, without waiting.
      *
      * @return a future of the answer
      */
-    public CompletableFuture<Boolean> isLockedAsync() {
-        return Deferred.start(
-                state.client.executor(),
-                (result, number) -> number != 0,
-                completion -> Native.isLockedAsync(state.handle, completion));
-    }
+    CompletableFuture<Boolean> isLockedAsync();
 
     // ---- holds
 
@@ -334,10 +240,7 @@ public final class DistributedLock implements Lock {
      * @return the hold, to be closed
      * @throws InterruptedException when the thread was interrupted; nothing is held then
      */
-    public Hold acquire() throws InterruptedException {
-        checkInterrupt();
-        return hold(waitInterruptibly(Native.FOREVER, 0));
-    }
+    Hold acquire() throws InterruptedException;
 
     /**
      * Acquires the lock, waiting for at most {@code limit}.
@@ -349,10 +252,7 @@ public final class DistributedLock implements Lock {
      * @throws StoreUnavailableException when the store could not be asked
      * @throws InterruptedException when the thread was interrupted; nothing is held then
      */
-    public Hold acquire(Duration limit) throws InterruptedException {
-        checkInterrupt();
-        return hold(waitInterruptibly(Spans.patience(limit), 0));
-    }
+    Hold acquire(Duration limit) throws InterruptedException;
 
     /**
      * Acquires the lock if it is free and nobody waits for it.
@@ -367,175 +267,92 @@ public final class DistributedLock implements Lock {
      * @return the hold, to be closed; null when another holds the lock or waits for it
      * @throws StoreUnavailableException when the store did not answer
      */
-    public @Nullable Hold tryAcquire() {
-        long hold = waitFor(Native.TRY, Native.QUIET_CONTENDED);
-        return hold < 0 ? null : hold(hold);
-    }
+    @Nullable Hold tryAcquire();
+
+    /**
+     * As {@link #tryAcquire()}, waiting for at most {@code limit}: what {@link #acquire(Duration)}
+     * throws a {@link LockTimeoutException} for is null here.
+     *
+     * @param limit how long; zero and below ask once
+     * @return the hold, to be closed; null when others held the lock all the while
+     * @throws StoreUnavailableException when the store could not be asked
+     * @throws InterruptedException when the thread was interrupted; nothing is held then
+     */
+    @Nullable Hold tryAcquire(Duration limit) throws InterruptedException;
 
     /**
      * As {@link #acquire()}, without waiting. The hold belongs to nobody but who has it: without an
      * explicit {@link #withOwner owner} it does not re-enter, because an asynchronous task has no
      * thread of its own.
      *
-     * <p>Cancelling the future, or completing it in any other way, leaves the queue; what was
-     * granted meanwhile is given back.
+     * <p>Cancelling <em>this</em> future, or completing it in any other way, leaves the queue; what
+     * was granted meanwhile is given back. A future that is made from it ({@code thenApply}, {@code
+     * thenCompose}) does not pass its cancellation on: who cancels that one leaves a hold to the
+     * garbage collector. {@link #withLockAsync(Function)} has no such gap.
      *
      * @return a future of the hold, which whoever takes it has to release
      */
-    public CompletableFuture<Hold> acquireAsync() {
-        return start(Native.FOREVER);
-    }
+    CompletableFuture<Hold> acquireAsync();
 
     /**
      * As {@link #acquireAsync()}, waiting for at most {@code limit}.
      *
-     * @param limit how long
+     * @param limit how long; zero and below ask once
      * @return a future that fails with {@link LockTimeoutException} when others held the lock all
-     *     the while
+     *     the while; with {@link LockContendedException} when the limit is zero
      */
-    public CompletableFuture<Hold> acquireAsync(Duration limit) {
-        return start(Spans.patience(limit));
+    CompletableFuture<Hold> acquireAsync(Duration limit);
+
+    /**
+     * As {@link #tryAcquire()}, without waiting for the store's answer.
+     *
+     * @return a future of the hold; of null when another holds the lock or waits for it
+     */
+    CompletableFuture<@Nullable Hold> tryAcquireAsync();
+
+    /**
+     * As {@link #tryAcquire(Duration)}, without waiting.
+     *
+     * @param limit how long; zero and below ask once
+     * @return a future of the hold; of null when others held the lock all the while
+     */
+    CompletableFuture<@Nullable Hold> tryAcquireAsync(Duration limit);
+
+    /**
+     * Acquires the lock, runs {@code work}, and releases when what that gives has completed:
+     *
+     * <pre>{@code
+     * lock.withLockAsync(hold -> ledger.writeAsync(hold.token(), "one sold"))
+     *     .thenRun(this::thank);
+     * }</pre>
+     *
+     * <p>Whatever fails or is cancelled, no hold is left behind. Cancelling the future leaves the
+     * queue; work that has begun is not stopped by it, and keeps the lock until it has ended, since
+     * nobody else may begin before.
+     *
+     * @param work begun on the client's executor once the lock is held; must not give null
+     * @param <T> what the work gives
+     * @return a future of what the work gives. It fails as {@link #acquireAsync()} and the work do,
+     *     and with {@link LockLostException} when the lock was lost before the work had ended: what
+     *     it did may have met another holder. If the work failed, too, that comes first, with the
+     *     loss among its suppressed. A release that the store did not confirm goes on in the
+     *     background, and is no failure
+     */
+    default <T extends @Nullable Object> CompletableFuture<T> withLockAsync(
+            Function<? super Hold, ? extends CompletionStage<T>> work) {
+        return WithLock.run(acquireAsync(), work);
     }
 
     /**
-     * Acquires the lock if it is free and nobody waits for it, without waiting for the store's
-     * answer.
+     * As {@link #withLockAsync(Function)}, waiting for the lock for at most {@code limit}.
      *
-     * @return a future of the hold; it fails with {@link LockContendedException} when another holds
-     *     the lock or waits for it
+     * @param limit how long; zero and below ask once
+     * @param work begun on the client's executor once the lock is held; must not give null
+     * @param <T> what the work gives
+     * @return a future that fails as {@link #acquireAsync(Duration)} and the work do
      */
-    public CompletableFuture<Hold> tryAcquireAsync() {
-        return start(Native.TRY);
-    }
-
-    // ---- the common part
-
-    private CompletableFuture<Hold> start(long timeout) {
-        int kind = owner == null ? Owner.FRESH : owner.kind();
-        return Deferred.start(
-                state.client.executor(),
-                (hold, number) -> new Hold(state.client, state.name, hold, null),
-                Native::freeHold,
-                completion ->
-                        Native.acquireAsync(
-                                state.handle,
-                                timeout,
-                                lease,
-                                maxHold,
-                                kind,
-                                owner == null ? 0 : owner.number,
-                                bytes(),
-                                completion));
-    }
-
-    /** Waits; an interrupt does not end it. */
-    private long waitFor(long timeout, int quiet) {
-        if (VirtualThreads.current()) {
-            Parking parking = new Parking();
-            long operation = begin(timeout, parking);
-            try {
-                return parking.await().result(quiet);
-            } finally {
-                Native.freeOperation(operation);
-            }
-        }
-        return block(timeout, 0, quiet);
-    }
-
-    /** Waits; an interrupt ends it, unless the lock was granted before it came. */
-    private long waitInterruptibly(long timeout, int quiet) throws InterruptedException {
-        int quietly = quiet | Native.QUIET_CANCELLED;
-        long hold;
-        if (VirtualThreads.current()) {
-            Parking parking = new Parking();
-            long operation = begin(timeout, parking);
-            try {
-                hold = parking.await(operation).result(quietly);
-            } finally {
-                Native.freeOperation(operation);
-            }
-        } else {
-            hold = Interruption.during(cancel -> block(timeout, cancel, quietly));
-        }
-        if (hold == -ErrorCode.CANCELLED.number()) {
-            Thread.interrupted();
-            throw new InterruptedException(
-                    "interrupted while waiting for the lock \"" + state.name + "\"");
-        }
-        return hold;
-    }
-
-    private long begin(long timeout, Completion completion) {
-        return Native.acquireAsync(
-                state.handle, timeout, lease, maxHold, kind(), number(), bytes(), completion);
-    }
-
-    private long block(long timeout, long cancel, int quiet) {
-        return Native.acquire(
-                state.handle, timeout, lease, maxHold, kind(), number(), bytes(), cancel, quiet);
-    }
-
-    private static void checkInterrupt() throws InterruptedException {
-        if (Thread.interrupted()) {
-            throw new InterruptedException();
-        }
-    }
-
-    private Hold hold(long handle) {
-        Interrupter interrupter = interrupts ? Interrupter.watch(handle) : null;
-        return new Hold(state.client, state.name, handle, interrupter);
-    }
-
-    private boolean reenter() {
-        if (!reentrant) {
-            throw new UnsupportedOperationException(
-                    "the methods of java.util.concurrent.locks.Lock belong to a thread or an owner:"
-                            + " use acquire, or a lock that is not nonReentrant()");
-        }
-        // Another lease, a ceiling, an interrupt on loss, an explicit owner: each needs a hold of
-        // its own.
-        return owner == null
-                && lease == 0
-                && maxHold == 0
-                && !interrupts
-                && state.reenter(Thread.currentThread());
-    }
-
-    private void push(long hold) {
-        Object key = key();
-        Interrupter interrupter = interrupts ? Interrupter.watch(hold) : null;
-        state.push(key, hold, lease == 0 && maxHold == 0, interrupter);
-    }
-
-    /** Whom a level belongs to. */
-    private Object key() {
-        return owner != null ? owner : Thread.currentThread();
-    }
-
-    private int kind() {
-        return !reentrant ? Owner.FRESH : owner == null ? Owner.LOCAL : owner.kind();
-    }
-
-    @SuppressWarnings("deprecation") // threadId() is younger than Java 17
-    private long number() {
-        return owner != null ? owner.number : reentrant ? Thread.currentThread().getId() : 0;
-    }
-
-    private byte @Nullable [] bytes() {
-        return owner == null ? null : owner.bytes;
-    }
-
-    private NotHeldException notHeld() {
-        String who = owner == null ? "this thread" : "the owner \"" + owner + "\"";
-        return new NotHeldException(
-                who
-                        + " has not locked \""
-                        + state.name
-                        + "\": unlock undoes a lock() of its own; close a Hold by its close()");
-    }
-
-    @Override
-    public String toString() {
-        return "DistributedLock[" + state.name + "]";
+    default <T extends @Nullable Object> CompletableFuture<T> withLockAsync(
+            Duration limit, Function<? super Hold, ? extends CompletionStage<T>> work) {
+        return WithLock.run(acquireAsync(limit), work);
     }
 }

@@ -4,7 +4,12 @@ package io.fencelock;
 public final class InternalErrorException extends FencelockException {
     private static final long serialVersionUID = 1L;
 
-    InternalErrorException(String message) {
+    /**
+     * For tests: the client makes its own.
+     *
+     * @param message what happened, and what to do
+     */
+    public InternalErrorException(String message) {
         super(ErrorCode.INTERNAL, message);
     }
 }

@@ -4,7 +4,12 @@ package io.fencelock;
 public final class InvalidArgumentException extends FencelockException {
     private static final long serialVersionUID = 1L;
 
-    InvalidArgumentException(String message) {
+    /**
+     * For tests: the client makes its own.
+     *
+     * @param message what happened, and what to do
+     */
+    public InvalidArgumentException(String message) {
         super(ErrorCode.INVALID_ARGUMENT, message);
     }
 }

@@ -4,7 +4,12 @@ package io.fencelock;
 public final class LockCancelledException extends FencelockException {
     private static final long serialVersionUID = 1L;
 
-    LockCancelledException(String message) {
+    /**
+     * For tests: the client makes its own.
+     *
+     * @param message what happened, and what to do
+     */
+    public LockCancelledException(String message) {
         super(ErrorCode.CANCELLED, message);
     }
 }

@@ -4,7 +4,12 @@ package io.fencelock;
 public final class LockContendedException extends FencelockException {
     private static final long serialVersionUID = 1L;
 
-    LockContendedException(String message) {
+    /**
+     * For tests: the client makes its own.
+     *
+     * @param message what happened, and what to do
+     */
+    public LockContendedException(String message) {
         super(ErrorCode.CONTENDED, message);
     }
 }

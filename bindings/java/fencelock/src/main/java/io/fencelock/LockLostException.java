@@ -4,7 +4,12 @@ package io.fencelock;
 public final class LockLostException extends FencelockException {
     private static final long serialVersionUID = 1L;
 
-    LockLostException(String message) {
+    /**
+     * For tests: the client makes its own.
+     *
+     * @param message what happened, and what to do
+     */
+    public LockLostException(String message) {
         super(ErrorCode.LOST, message);
     }
 }

@@ -1,18 +1,19 @@
 package io.fencelock;
 
 import java.lang.ref.Cleaner;
+import java.lang.ref.ReferenceQueue;
 import java.lang.ref.WeakReference;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A lock of a client, the same for all {@link DistributedLock}s of its name: who entered it how
+ * A lock of a client, the same for all {@link NativeLock}s of its name: who entered it how
  * often through the methods of {@link java.util.concurrent.locks.Lock}. The client refers to it
  * weakly while nobody has entered.
  */
 final class LockState {
-    final FencelockClient client;
+    final NativeClient client;
     final String name;
 
     /** The native lock; an argument of nearly every call. */
@@ -31,17 +32,17 @@ final class LockState {
         /** Set while somebody has entered, so that nobody's hold is swept up. */
         volatile @Nullable LockState entered;
 
-        Anchor(String name, LockState state, java.lang.ref.ReferenceQueue<LockState> queue) {
+        Anchor(String name, LockState state, ReferenceQueue<LockState> queue) {
             super(state, queue);
             this.name = name;
         }
     }
 
     LockState(
-            FencelockClient client,
+            NativeClient client,
             String name,
             Cleaner cleaner,
-            java.lang.ref.ReferenceQueue<LockState> queue) {
+            ReferenceQueue<LockState> queue) {
         this.client = client;
         this.name = name;
         handle = Native.lock(client.handle(), Text.encode("the name of a lock", name));
@@ -67,17 +68,17 @@ final class LockState {
         return anchor;
     }
 
-    /** The last level of an owner, or null. */
+    /** The last level of an owner (an {@link Owner}, or a {@link ThreadId}), or null. */
     @Nullable Level top(Object owner) {
         Level level = latest;
-        return level != null && level.owner == owner ? level : levels.get(owner);
+        return level != null && level.owner.equals(owner) ? level : levels.get(owner);
     }
 
     /**
      * Counts a re-entry of a thread, if it has a hold that is renewed and still valid: the native
      * side is asked by a look at its clock, because a re-entry on an ended hold is a new grant.
      */
-    boolean reenter(Thread owner) {
+    boolean reenter(Object owner) {
         Level top = top(owner);
         if (top == null || !top.renewed || !Native.isValid(top.hold)) {
             return false;

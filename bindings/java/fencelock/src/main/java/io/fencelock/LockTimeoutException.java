@@ -4,7 +4,12 @@ package io.fencelock;
 public final class LockTimeoutException extends FencelockException {
     private static final long serialVersionUID = 1L;
 
-    LockTimeoutException(String message) {
+    /**
+     * For tests: the client makes its own.
+     *
+     * @param message what happened, and what to do
+     */
+    public LockTimeoutException(String message) {
         super(ErrorCode.TIMED_OUT, message);
     }
 }

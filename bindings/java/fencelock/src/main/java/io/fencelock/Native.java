@@ -14,12 +14,6 @@ final class Native {
     /** No wait. */
     static final long TRY = 0;
 
-    /** What {@code quiet} of {@link #acquire} is made of: statuses to return instead of throwing. */
-    static final int QUIET_CONTENDED = 1 << 1;
-
-    static final int QUIET_TIMED_OUT = 1 << 2;
-    static final int QUIET_CANCELLED = 1 << 3;
-
     private Native() {}
 
     /** Called by the native side. */
@@ -49,6 +43,9 @@ final class Native {
 
     static native boolean isClosed(long client);
 
+    /** Whether nothing is held, waited for or being released. */
+    static native boolean isIdle(long client);
+
     static native void freeClient(long client);
 
     static native byte[] clientId(long client);
@@ -64,9 +61,11 @@ final class Native {
 
     static native void pingAsync(long client, Completion completion);
 
-    static native long breakLock(long client, byte[] name);
+    /** How many holds were ended; below zero: none, for that is the later token of who has it now. */
+    static native long breakLock(long client, byte[] name, long token);
 
-    static native void breakLockAsync(long client, byte[] name, Completion completion);
+    static native void breakLockAsync(
+            long client, byte[] name, long token, Completion completion);
 
     /** Gives a handle for {@link #takeNames}. */
     static native long list(long client, byte[] prefix, long limit);
@@ -102,7 +101,10 @@ final class Native {
 
     static native void isLockedAsync(long lock, Completion completion);
 
-    /** Gives the hold; or, for a status in {@code quiet}, its number below zero. */
+    /**
+     * The calling thread waits for at most {@code block}, which is 0 for not at all. Gives the
+     * operation, to be freed; or 0 when it has ended by then.
+     */
     static native long acquire(
             long lock,
             long timeout,
@@ -111,18 +113,7 @@ final class Native {
             int ownerKind,
             long ownerNumber,
             byte @Nullable [] owner,
-            long cancel,
-            int quiet);
-
-    /** Gives the operation, to be freed; or 0 when it has ended already. */
-    static native long acquireAsync(
-            long lock,
-            long timeout,
-            long lease,
-            long maxHold,
-            int ownerKind,
-            long ownerNumber,
-            byte @Nullable [] owner,
+            long block,
             Completion completion);
 
     static native long holdCount(
@@ -169,12 +160,6 @@ final class Native {
     static native void onLost(long hold, Notice notice);
 
     static native void onWanted(long hold, Notice notice);
-
-    static native long newCancel();
-
-    static native void cancel(long cancel);
-
-    static native void freeCancel(long cancel);
 
     static native void cancelOperation(long operation);
 

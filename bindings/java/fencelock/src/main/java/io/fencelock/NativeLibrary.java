@@ -1,5 +1,6 @@
 package io.fencelock;
 
+import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.file.Files;
@@ -43,13 +44,12 @@ final class NativeLibrary {
         throw new UnsatisfiedLinkError(failure);
     }
 
-    @SuppressWarnings("restricted") // declared in the manifest and described in docs/java.md
     private static void load() {
         String chosen = System.getProperty(PATH);
         if (chosen != null) {
             Path path = Path.of(chosen).toAbsolutePath();
             try {
-                System.load(path.toString());
+                loadFile(path);
             } catch (UnsatisfiedLinkError e) {
                 throw failed("the property " + PATH + " names " + path + ": " + e.getMessage());
             }
@@ -62,11 +62,36 @@ final class NativeLibrary {
             return;
         }
         try {
-            System.loadLibrary(NAME);
+            loadFile(inLibraryPath());
             origin = "java.library.path";
         } catch (UnsatisfiedLinkError e) {
             tried.add("in java.library.path: " + e.getMessage());
             throw failed(String.join("; ", tried));
+        }
+    }
+
+    private static Path inLibraryPath() {
+        String file = System.mapLibraryName(NAME);
+        for (String folder : System.getProperty("java.library.path", "").split(File.pathSeparator)) {
+            Path path = Path.of(folder, file).toAbsolutePath();
+            if (Files.exists(path)) {
+                return path;
+            }
+        }
+        throw new UnsatisfiedLinkError("there is no " + file);
+    }
+
+    /** A virtual machine loads a file for one class loader only: another one gets a copy. */
+    @SuppressWarnings("restricted") // declared in the manifest and described in docs/java.md
+    private static void loadFile(Path path) {
+        try {
+            System.load(path.toString());
+        } catch (UnsatisfiedLinkError e) {
+            try (InputStream library = Files.newInputStream(path)) {
+                loadUnpacked(library, path.getFileName().toString());
+            } catch (IOException | UnsatisfiedLinkError second) {
+                throw e;
+            }
         }
     }
 
@@ -86,21 +111,15 @@ final class NativeLibrary {
                         + "=FILE");
     }
 
-    @SuppressWarnings("restricted")
     private static boolean loadFromJar(Platform platform, List<String> tried) {
         try (InputStream library = NativeLibrary.class.getResourceAsStream(platform.resource())) {
             if (library == null) {
                 tried.add("the jar has no " + platform.resource());
                 return false;
             }
-            Path file = unpack(library, platform);
-            try {
-                System.load(file.toString());
-                origin = "the jar, " + platform.resource();
-                return true;
-            } finally {
-                remove(file);
-            }
+            loadUnpacked(library, platform.file());
+            origin = "the jar, " + platform.resource();
+            return true;
         } catch (IOException | UnsatisfiedLinkError e) {
             tried.add(
                     "the one in the jar could not be unpacked and loaded, see the property "
@@ -111,14 +130,24 @@ final class NativeLibrary {
         }
     }
 
+    @SuppressWarnings("restricted")
+    private static void loadUnpacked(InputStream library, String name) throws IOException {
+        Path file = unpack(library, name);
+        try {
+            System.load(file.toString());
+        } finally {
+            remove(file);
+        }
+    }
+
     /** Each virtual machine and class loader gets a file of its own, which nobody else can write. */
-    private static Path unpack(InputStream library, Platform platform) throws IOException {
+    private static Path unpack(InputStream library, String name) throws IOException {
         String parent = System.getProperty(FOLDER);
         Path folder =
                 parent == null
                         ? Files.createTempDirectory("fencelock")
                         : Files.createTempDirectory(Path.of(parent), "fencelock");
-        Path file = folder.resolve(platform.file());
+        Path file = folder.resolve(name);
         Files.copy(library, file);
         return file;
     }

@@ -10,7 +10,12 @@ public final class NotHeldException extends IllegalMonitorStateException
         implements FencelockFailure {
     private static final long serialVersionUID = 1L;
 
-    NotHeldException(String message) {
+    /**
+     * For tests: the client makes its own.
+     *
+     * @param message what happened, and what to do
+     */
+    public NotHeldException(String message) {
         super(message);
     }
 

@@ -52,7 +52,12 @@ public final class Owner {
      * @return an owner that equals no other
      */
     public static Owner create() {
-        return new Owner(null, NEXT.getAndIncrement());
+        return new Owner(null, next());
+    }
+
+    /** A number that no other owner in this class loader has. */
+    static long next() {
+        return NEXT.getAndIncrement();
     }
 
     int kind() {

@@ -4,11 +4,15 @@ import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A virtual thread that waits for an asynchronous call. It parks in Java, so that its carrier goes
- * on with others; waiting in native code would pin it.
+ * A thread that waits for an asynchronous call, parked in Java: a virtual one leaves its carrier to
+ * others, which waiting in native code would pin, and a dump shows what a platform thread waits for.
  */
 final class Parking extends Completion {
     private final Thread waiter = Thread.currentThread();
+
+    /** What a dump of the threads says that is waited for. */
+    private final Object blocker;
+
     private int status;
     private long result;
     private long number;
@@ -16,6 +20,10 @@ final class Parking extends Completion {
 
     /** Written last, read first. */
     private volatile boolean ended;
+
+    Parking(Object blocker) {
+        this.blocker = blocker;
+    }
 
     @Override
     void done(int status, long result, long number, byte @Nullable [] message) {
@@ -39,7 +47,7 @@ final class Parking extends Completion {
     Parking await(long operation) {
         boolean interrupted = false;
         while (!ended) {
-            LockSupport.park(this);
+            LockSupport.park(blocker);
             if (Thread.interrupted()) {
                 if (!interrupted && operation != 0) {
                     Native.cancelOperation(operation);
@@ -53,15 +61,17 @@ final class Parking extends Completion {
         return this;
     }
 
-    /** The handle that came of it; or, for a status in {@code quiet}, its number below zero. */
+    /** Whether it was cancelled. */
+    boolean cancelled() {
+        return isQuiet(CANCELLED, status);
+    }
+
+    /** The handle that came of it; 0 for a status in {@code quiet}. A handle may be below zero. */
     long result(int quiet) {
-        if (status == 0) {
-            return result;
+        if (status != 0 && !isQuiet(quiet, status)) {
+            throw failure(status, message);
         }
-        if (status < 31 && (quiet & 1 << status) != 0) {
-            return -status;
-        }
-        throw failure(status, message);
+        return result;
     }
 
     /** The handle that came of it. */

@@ -4,7 +4,12 @@ package io.fencelock;
 public final class StoreMisconfiguredException extends FencelockException {
     private static final long serialVersionUID = 1L;
 
-    StoreMisconfiguredException(String message) {
+    /**
+     * For tests: the client makes its own.
+     *
+     * @param message what happened, and what to do
+     */
+    public StoreMisconfiguredException(String message) {
         super(ErrorCode.MISCONFIGURED, message);
     }
 }

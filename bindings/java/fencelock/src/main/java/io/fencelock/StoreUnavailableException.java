@@ -4,7 +4,12 @@ package io.fencelock;
 public final class StoreUnavailableException extends FencelockException {
     private static final long serialVersionUID = 1L;
 
-    StoreUnavailableException(String message) {
+    /**
+     * For tests: the client makes its own.
+     *
+     * @param message what happened, and what to do
+     */
+    public StoreUnavailableException(String message) {
         super(ErrorCode.UNAVAILABLE, message);
     }
 }

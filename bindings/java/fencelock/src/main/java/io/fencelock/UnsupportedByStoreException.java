@@ -4,7 +4,12 @@ package io.fencelock;
 public final class UnsupportedByStoreException extends FencelockException {
     private static final long serialVersionUID = 1L;
 
-    UnsupportedByStoreException(String message) {
+    /**
+     * For tests: the client makes its own.
+     *
+     * @param message what happened, and what to do
+     */
+    public UnsupportedByStoreException(String message) {
         super(ErrorCode.UNSUPPORTED, message);
     }
 }

@@ -3,6 +3,7 @@ package io.fencelock;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -51,7 +52,10 @@ class AsyncTest extends StoreTest {
         try (Hold hold = lock.acquire()) {
             assertInstanceOf(
                     LockTimeoutException.class, failure(lock.acquireAsync(Duration.ofMillis(20))));
-            assertInstanceOf(LockContendedException.class, failure(lock.tryAcquireAsync()));
+            assertInstanceOf(
+                    LockContendedException.class, failure(lock.acquireAsync(Duration.ZERO)));
+            assertNull(get(lock.tryAcquireAsync()));
+            assertNull(get(lock.tryAcquireAsync(Duration.ofMillis(20))));
             assertTrue(hold.isValid());
         }
     }
@@ -180,7 +184,9 @@ class AsyncTest extends StoreTest {
             assertEquals(hold.token(), info.token());
             assertEquals(client.id(), info.holds().get(0).client());
             assertTrue(get(other.listAsync(lock.name(), 10)).contains(lock.name()));
-            assertEquals(1, get(other.breakLockAsync(lock.name())));
+            Broken kept = get(other.breakLockAsync(lock.name(), hold.token() - 2000));
+            assertTrue(kept.changedHands().orElseThrow() <= hold.token());
+            assertEquals(1, get(other.breakLockAsync(lock.name(), hold.token())).ended());
             hold.lost().get(30, TimeUnit.SECONDS);
             assertThrows(LockLostException.class, hold::release);
         }

@@ -31,7 +31,7 @@ class CloseTest extends StoreTest {
         assertThrows(ClientClosedException.class, client::ping);
         assertThrows(ClientClosedException.class, () -> client.inspect("x"));
         assertThrows(ClientClosedException.class, () -> client.list("", 1));
-        assertThrows(ClientClosedException.class, () -> client.breakLock("x"));
+        assertThrows(ClientClosedException.class, () -> client.breakLock("x", 1));
         assertFalse(hold.isValid());
         assertFalse(locked.isHeldByCurrentThread());
         assertThrows(LockLostException.class, hold::check);

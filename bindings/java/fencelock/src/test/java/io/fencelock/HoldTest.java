@@ -77,7 +77,7 @@ class HoldTest extends StoreTest {
         CompletableFuture<LossReason> lost = hold.lost();
         CompletableFuture<LossReason> again = hold.lost();
         assertFalse(lost.isDone());
-        client.breakLock(lock.name());
+        client.breakLock(lock.name(), Long.MAX_VALUE);
         assertEquals(LossReason.BROKEN, lost.get(30, TimeUnit.SECONDS));
         assertEquals(LossReason.BROKEN, again.get(30, TimeUnit.SECONDS));
         assertFalse(hold.isValid());
@@ -104,7 +104,7 @@ class HoldTest extends StoreTest {
         CompletableFuture<LossReason> lost = hold.lost();
         hold.close();
         try (Hold next = lock.acquire()) {
-            client.breakLock(lock.name());
+            client.breakLock(lock.name(), Long.MAX_VALUE);
             next.lost().get(30, TimeUnit.SECONDS);
             assertFalse(lost.isDone());
             assertThrows(LockLostException.class, next::release);
@@ -125,7 +125,7 @@ class HoldTest extends StoreTest {
                             return hold.isValid();
                         });
         Wait.until("it is locked", lock::isLocked);
-        client.breakLock(lock.name());
+        client.breakLock(lock.name(), Long.MAX_VALUE);
         assertFalse(owner.join());
 
         Threads.Run<Boolean> locker =
@@ -140,7 +140,7 @@ class HoldTest extends StoreTest {
                             return true;
                         });
         Wait.until("it is locked", lock::isLocked);
-        client.breakLock(lock.name());
+        client.breakLock(lock.name(), Long.MAX_VALUE);
         assertTrue(locker.join());
     }
 
@@ -150,7 +150,7 @@ class HoldTest extends StoreTest {
         hold.release();
         try (Hold next = lock.acquire()) {
             CompletableFuture<LossReason> lost = next.lost();
-            client.breakLock(lock.name());
+            client.breakLock(lock.name(), Long.MAX_VALUE);
             lost.join();
             assertThrows(LockLostException.class, next::release);
         }
@@ -191,7 +191,7 @@ class HoldTest extends StoreTest {
         lock.acquire().close();
         try (Hold hold = lock.acquire()) {
             assertEquals(Abandoned.NO, hold.previousAbandoned());
-            client.breakLock(lock.name());
+            client.breakLock(lock.name(), Long.MAX_VALUE);
             hold.lost().get(30, TimeUnit.SECONDS);
             assertThrows(LockLostException.class, hold::release);
         }

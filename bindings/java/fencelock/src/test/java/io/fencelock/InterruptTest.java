@@ -205,4 +205,33 @@ class InterruptTest extends StoreTest {
         assertTrue(lock.tryLock(30, TimeUnit.SECONDS));
         lock.unlock();
     }
+
+    @Test
+    void aDumpSaysWhatAThreadWaitsFor() {
+        lock.lock();
+        interruptible()
+                .forEach(
+                        (name, wait) -> {
+                            Threads.Run<?> waiter = Threads.start(wait);
+                            rests(waiter, name);
+                            waiter.thread.interrupt();
+                            assertInstanceOf(
+                                    InterruptedException.class, waiter.failure(), name);
+                        });
+        Threads.Run<?> waiter =
+                Threads.start(
+                        () -> {
+                            lock.lock();
+                            lock.unlock();
+                            return null;
+                        });
+        rests(waiter, "lock");
+        lock.unlock();
+        waiter.join();
+    }
+
+    private void rests(Threads.Run<?> waiter, String name) {
+        Wait.until(name + " rests", () -> waiter.thread.getState() == Thread.State.WAITING);
+        assertEquals(lock, LockSupport.getBlocker(waiter.thread), name);
+    }
 }

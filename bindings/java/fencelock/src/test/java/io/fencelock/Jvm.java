@@ -7,6 +7,7 @@ import java.io.InputStreamReader;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
 /** Another virtual machine. */
@@ -15,8 +16,10 @@ final class Jvm implements AutoCloseable {
     private final BufferedReader output;
     private final StringBuilder seen = new StringBuilder();
 
-    private Jvm(List<String> command) throws IOException {
-        process = new ProcessBuilder(command).redirectErrorStream(true).start();
+    private Jvm(List<String> command, Map<String, String> environment) throws IOException {
+        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+        builder.environment().putAll(environment);
+        process = builder.start();
         output = new BufferedReader(new InputStreamReader(process.getInputStream()));
     }
 
@@ -32,13 +35,19 @@ final class Jvm implements AutoCloseable {
 
     /** Runs {@code arguments} with the library and the tests on the class path. */
     static Jvm start(List<String> options, String... arguments) throws IOException {
+        return start(Map.of(), options, arguments);
+    }
+
+    /** As above, with more of an environment. */
+    static Jvm start(Map<String, String> environment, List<String> options, String... arguments)
+            throws IOException {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.add("-cp");
         command.add(place(FencelockClient.class) + File.pathSeparator + place(Jvm.class));
         command.addAll(options);
         command.addAll(List.of(arguments));
-        return new Jvm(command);
+        return new Jvm(command, environment);
     }
 
     /** Waits for a line. */

@@ -11,6 +11,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.OptionalLong;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
@@ -241,9 +242,13 @@ class LockTest extends StoreTest {
     void reentryOnAnEndedHoldIsANewGrant() {
         lock.lock();
         long first = lock.token();
-        assertEquals(1, client.breakLock(lock.name()));
+        Broken kept = client.breakLock(lock.name(), first - 2000);
+        assertEquals(0, kept.ended());
+        assertTrue(kept.changedHands().orElseThrow() <= first);
+        assertThrows(InvalidArgumentException.class, () -> client.breakLock(lock.name(), -1));
+        assertEquals(new Broken(1, OptionalLong.empty()), client.breakLock(lock.name(), first));
         Wait.until("the loss is known", () -> !lock.isHeldByCurrentThread());
-        assertThrows(LockLostException.class, lock::token);
+        assertThrows(LockLostException.class, lock::check);
         lock.lock();
         assertTrue(lock.token() > first);
         assertEquals(1, lock.getHoldCount());
@@ -258,10 +263,10 @@ class LockTest extends StoreTest {
     void theLastUnlockOfALostLockSaysSo() {
         lock.lock();
         lock.lock();
-        client.breakLock(lock.name());
+        client.breakLock(lock.name(), Long.MAX_VALUE);
         Wait.until("the loss is known", () -> lock.getHoldCount() == 0);
         lock.unlock();
-        assertThrows(LockLostException.class, lock::token);
+        assertThrows(LockLostException.class, lock::check);
         assertThrows(LockLostException.class, lock::unlock);
         assertThrows(NotHeldException.class, lock::unlock);
     }

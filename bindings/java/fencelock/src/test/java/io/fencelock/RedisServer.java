@@ -113,6 +113,11 @@ final class RedisServer implements AutoCloseable {
 
     @Override
     public void close() {
+        kill();
+    }
+
+    /** Ends it, with its connections. */
+    void kill() {
         // It may be stopped, and has nothing to save.
         process.destroyForcibly();
         try {

@@ -4,14 +4,19 @@ import com.sun.jna.CallbackThreadInitializer
 import com.sun.jna.Native
 import java.time.Instant
 import kotlin.time.Duration
+import kotlin.time.Duration.Companion.seconds
 
 /**
  * A connection to a store, for all coroutines and threads of the program: make one and keep it.
  *
  * [Client.connect] makes one. What is held when it is closed counts as abandoned, and the next holder
- * is told so; a client that is never closed leaves what is held locked until its lease ends.
+ * is told so. When the virtual machine shuts down while a client is open, that waits for what it holds to
+ * be released, for the `shutdownGrace` at most, and closes itself then.
  */
-public class Client private constructor(private val native: NativeClient) : AutoCloseable {
+public class Client
+private constructor(private val native: NativeClient, shutdownGrace: Duration?) : AutoCloseable {
+    private val atShutdown = shutdownGrace?.let { ShutdownHook.add(native, it) }?.also { it.leaveWith(this) }
+
     /** The 16 hexadecimal digits under which the store knows this client. */
     public val id: String = native.id()
 
@@ -59,10 +64,11 @@ public class Client private constructor(private val native: NativeClient) : Auto
         native.listAsync(prefix, limit.toNative("the limit"))
 
     /**
-     * Ends every hold on a lock, whoever has it, and gives how many there were. For operators: who held
-     * it is told, but may be in the middle of a write.
+     * Ends the holds on a lock that were seen under [token] (that of [inspect], or of a hold), whoever has
+     * them, and none that came after it: so a break may be repeated. For operators: who held it is told,
+     * but may be in the middle of a write.
      */
-    public suspend fun breakLock(name: String): Int = native.breakLockAsync(name).toInt()
+    public suspend fun breakLock(name: String, token: ULong): Broken = native.breakLockAsync(name, token)
 
     /** The store's time. */
     public suspend fun ping(): Instant = native.pingAsync()
@@ -74,16 +80,25 @@ public class Client private constructor(private val native: NativeClient) : Auto
      * Closes: waits end with [FencelockException.Closed], holds are told that they are lost and released
      * at the store, for which this blocks. Safe at any time, and to repeat. In a coroutine, [shutDown].
      */
-    override fun close(): Unit = native.shutDown()
+    override fun close() {
+        atShutdown?.remove()
+        native.shutDown()
+    }
 
     /** As [close], suspending instead of blocking. */
-    public suspend fun shutDown(): Unit = native.shutDownAsync()
+    public suspend fun shutDown() {
+        atShutdown?.remove()
+        native.shutDownAsync()
+    }
 
     /**
      * Takes no new owners, waits until nothing is held and nobody waits, for at most [limit], then
-     * closes. Gives whether all was released in time.
+     * closes; at once when that is zero or below. Gives whether all was released in time.
      */
-    public suspend fun drain(limit: Duration): Boolean = native.drainAsync(limit.toNative("the limit"))
+    public suspend fun drain(limit: Duration): Boolean {
+        atShutdown?.remove()
+        return native.drainAsync(limit.toNative())
+    }
 
     override fun toString(): String = "Client($id)"
 
@@ -109,6 +124,9 @@ public class Client private constructor(private val native: NativeClient) : Auto
          *   wait (64)
          * @param localRunTime for how long it may (10 ms)
          * @param maxWaiters how many acquires may wait at a time
+         * @param shutdownGrace for how long the virtual machine's shutdown leaves a client alone that holds
+         *   or waits for something, which serves as ever meanwhile; then it is closed. Null: what is held at
+         *   the end stays locked until its lease is over
          * @throws FencelockException.InvalidArgument for the URL or an option
          * @throws FencelockException.Unavailable when the store does not answer
          * @throws FencelockException.Misconfigured when it refuses
@@ -124,6 +142,7 @@ public class Client private constructor(private val native: NativeClient) : Auto
             localRunGrants: Int? = null,
             localRunTime: Duration? = null,
             maxWaiters: Int? = null,
+            shutdownGrace: Duration? = 10.seconds,
         ): Client {
             val options =
                 NativeConnectOptions(
@@ -139,7 +158,7 @@ public class Client private constructor(private val native: NativeClient) : Auto
                 )
             return beginConnect(url, options).use { connecting ->
                 connecting.ended()
-                Client(connecting.client())
+                Client(connecting.client(), shutdownGrace)
             }
         }
     }

@@ -12,7 +12,7 @@ import kotlinx.coroutines.launch
 
 /**
  * A held lock, renewed in the background until it is released. Keep it where it can be reached: one that is
- * collected as garbage releases its lock.
+ * collected as garbage releases its lock, and a warning is logged.
  */
 public class Hold internal constructor(private val native: NativeHold) : AutoCloseable {
     /** The name of the lock. */
@@ -49,6 +49,11 @@ public class Hold internal constructor(private val native: NativeHold) : AutoClo
         get() = native.isWanted()
 
     private val isOver = AtomicBoolean()
+
+    init {
+        collected.register(this, Forgotten(native.name(), isOver))
+    }
+
     private val watchedLoss = lazy {
         val loss = CompletableDeferred<LossReason>()
         native.onLost(
@@ -181,6 +186,19 @@ public class Hold internal constructor(private val native: NativeHold) : AutoClo
     }
 
     private fun released() = CancellationException("the hold was released")
+
+    /** Says that a hold was collected unreleased; what is generated releases it. */
+    private class Forgotten(private val name: String, private val isOver: AtomicBoolean) : Runnable {
+        override fun run() {
+            if (!isOver.getAndSet(true)) {
+                System.getLogger("io.fencelock").log(
+                    System.Logger.Level.WARNING,
+                    "a hold of the lock \"{0}\" was forgotten: it is released now; release holds, best by withLock",
+                    name,
+                )
+            }
+        }
+    }
 
     private class Loss(reason: LossReason) : CancellationException(reason.name)
 }

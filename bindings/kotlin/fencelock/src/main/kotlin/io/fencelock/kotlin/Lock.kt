@@ -17,7 +17,7 @@ public class Lock internal constructor(private val native: NativeLock) {
     /**
      * Acquires, runs [block], and releases.
      *
-     * @param timeout how long to wait; without it, as long as it takes
+     * @param timeout how long to wait; without it, as long as it takes; zero and below: not at all
      * @param cancelOnLoss cancels the block when the lock is lost
      * @throws FencelockException.Lost when the lock was lost before the block ended: what it did may
      *   have overlapped with another holder. If the block threw, that comes first.
@@ -41,7 +41,7 @@ public class Lock internal constructor(private val native: NativeLock) {
     }
 
     /**
-     * Acquires, waiting for as long as it takes, or for [timeout]. An outage of the store is waited out.
+     * Acquires, waiting for as long as it takes, or for [timeout] (zero and below: not at all). An outage of the store is waited out.
      *
      * Prefer the timeout to `withTimeout` around this: where that one fires just as the lock is granted, the
      * hold is lost sight of, and is released only when it is collected as garbage.
@@ -51,7 +51,7 @@ public class Lock internal constructor(private val native: NativeLock) {
      * @throws FencelockException.Closed when the client is closed
      */
     public suspend fun acquire(timeout: Duration? = null): Hold =
-        native.beginAcquire(timeout?.takeIf { it.isFinite() }?.toNative("the timeout")).await()
+        native.beginAcquire(timeout?.takeUnless { it == Duration.INFINITE }?.toNative()).await()
 
     /** Acquires without waiting for others; null when somebody has the lock, or waits for it. */
     public suspend fun tryAcquire(): Hold? =

@@ -9,6 +9,9 @@ internal fun Duration.toNative(what: String): java.time.Duration {
     return toJavaDuration()
 }
 
+/** How long to wait: not at all when that is zero or below, as with `withTimeout`. */
+internal fun Duration.toNative(): java.time.Duration = coerceAtLeast(Duration.ZERO).toJavaDuration()
+
 /** A count as the generated code wants it. */
 internal fun Int.toNative(what: String): UInt {
     if (this < 0) throw FencelockException.InvalidArgument("$what cannot be negative: $this")

@@ -4,6 +4,7 @@ import java.net.InetAddress
 import java.net.ServerSocket
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.milliseconds
+import kotlin.time.Duration.Companion.nanoseconds
 import kotlin.time.Duration.Companion.seconds
 import kotlinx.coroutines.async
 import kotlinx.coroutines.cancelAndJoin
@@ -47,7 +48,6 @@ internal class ErrorsTest {
         thrown<FencelockException.InvalidArgument> { client.lock("") }
         thrown<FencelockException.InvalidArgument> { client.lock("x", owner = Owner.of("")) }
         thrown<FencelockException.InvalidArgument> { client.lock("x", lease = 1.milliseconds).acquire() }
-        thrown<FencelockException.InvalidArgument> { client.lock("x").acquire(timeout = (-1).seconds) }
         thrown<FencelockException.InvalidArgument> { client.list(limit = -1) }
         client.lock("x").acquire(timeout = Duration.INFINITE).release()
         client.lock("x").withLock { hold ->
@@ -57,6 +57,36 @@ internal class ErrorsTest {
         thrown<FencelockException.InvalidArgument> { Client.connect(Stores.memory(), maxWaiters = -1) }
         val url = thrown<FencelockException.InvalidArgument> { Client.connect("redis") }
         assertTrue(url.message!!.isNotBlank())
+    }
+
+    @Test
+    fun `a timeout of zero or below asks once`() = withClient(Stores.memory()) { client ->
+        val lock = client.lock("x")
+        lock.withLock {
+            for (timeout in listOf(Duration.ZERO, (-1).seconds, -Duration.INFINITE)) {
+                thrown<FencelockException.Contended> { lock.acquire(timeout) }
+            }
+            thrown<FencelockException.TimedOut> { lock.acquire(1.nanoseconds) }
+        }
+        lock.acquire(timeout = (-1).seconds).release()
+        val hold = lock.acquire()
+        assertFalse(client.drain((-1).seconds))
+        thrown<FencelockException.Lost> { hold.release() }
+    }
+
+    @Test
+    fun `a timeout shorter than a round trip is in vain and leaves nothing`() = runBlocking {
+        RedisServer.start().use { server ->
+            Client.connect(server.url, requestTimeout = 300.seconds).use { client ->
+                val lock = client.lock("x")
+                server.stop()
+                thrown<FencelockException.TimedOut> { lock.acquire(timeout = 1.milliseconds) }
+                thrown<FencelockException.TimedOut> { lock.withLock(timeout = 20.milliseconds) { error("entered") } }
+                server.resume()
+                lock.withLock(timeout = BOUND) {}
+                eventuallyEmpty(client, "x")
+            }
+        }
     }
 
     @Test

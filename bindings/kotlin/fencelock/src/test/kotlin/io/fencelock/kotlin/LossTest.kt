@@ -2,7 +2,12 @@ package io.fencelock.kotlin
 
 import java.lang.ref.WeakReference
 import java.util.concurrent.CompletableFuture
+import java.util.concurrent.ConcurrentLinkedQueue
 import java.util.concurrent.TimeUnit
+import java.util.logging.Handler
+import java.util.logging.LogRecord
+import java.util.logging.Logger
+import java.util.logging.SimpleFormatter
 import kotlin.time.Duration.Companion.seconds
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.async
@@ -24,7 +29,9 @@ internal class LossTest {
         val lock = client.lock(fresh())
         val hold = lock.acquire()
         val told = async { hold.lost.await() }
-        assertEquals(1, client.breakLock(lock.name))
+        val seen = client.inspect(lock.name)!!.token
+        assertEquals(Broken(0u, seen), client.breakLock(lock.name, seen - 1u))
+        assertEquals(Broken(1u, null), client.breakLock(lock.name, seen))
         assertEquals(LossReason.BROKEN, told.await())
         assertFalse(hold.isValid)
         assertEquals(0.seconds, hold.remaining)
@@ -41,14 +48,14 @@ internal class LossTest {
         val lock = client.lock(fresh())
         thrown<FencelockException.Lost> {
             lock.withLock { hold ->
-                client.breakLock(lock.name)
+                client.breakLock(lock.name, hold.token.toULong())
                 hold.lost.await()
             }
         }
         val failed =
             thrown<IllegalStateException> {
                 lock.withLock { hold ->
-                    client.breakLock(lock.name)
+                    client.breakLock(lock.name, hold.token.toULong())
                     hold.lost.await()
                     error("of the block")
                 }
@@ -62,7 +69,7 @@ internal class LossTest {
         val lock = client.lock(fresh())
         launch {
             eventually("it is held") { lock.isLocked() }
-            client.breakLock(lock.name)
+            client.breakLock(lock.name, client.inspect(lock.name)!!.token)
         }
         val lost =
             thrown<FencelockException.Lost> { lock.withLock(cancelOnLoss = true) { awaitCancellation() } }
@@ -132,16 +139,36 @@ internal class LossTest {
     }
 
     @Test
-    fun `a hold that is forgotten is released`() = runBlocking(Dispatchers.Default) {
-        Client.connect(Stores.memory()).use { client ->
-            val lock = client.lock("x")
-            val forgotten = forget(lock)
-            eventually("it is collected, and released") {
-                System.gc()
-                delay(10)
-                forgotten.get() == null && !lock.isLocked()
+    fun `a hold that is forgotten is released, and a warning says so`() = runBlocking(Dispatchers.Default) {
+        val warnings = ConcurrentLinkedQueue<String>()
+        val handler =
+            object : Handler() {
+                override fun publish(record: LogRecord) {
+                    warnings.add(SimpleFormatter().formatMessage(record))
+                }
+
+                override fun flush() = Unit
+
+                override fun close() = Unit
             }
+        val logger = Logger.getLogger("io.fencelock")
+        logger.addHandler(handler)
+        try {
+            Client.connect(Stores.memory()).use { client ->
+                val lock = client.lock("lost sight of")
+                lock.withLock { it.release() }
+                lock.acquire().close()
+                val forgotten = forget(lock)
+                eventually("it is collected, and released") {
+                    System.gc()
+                    delay(10)
+                    forgotten.get() == null && !lock.isLocked() && warnings.isNotEmpty()
+                }
+            }
+        } finally {
+            logger.removeHandler(handler)
         }
+        assertTrue(warnings.single { "lost sight of" in it }.contains("was forgotten"))
     }
 
     /** Its loss is watched, too: that must not keep it. */
@@ -163,7 +190,7 @@ internal class LossTest {
             // On the thread that calls back.
             leave.get(BOUND.inWholeSeconds, TimeUnit.SECONDS)
         }
-        val breaking = launch { client.breakLock(lock.name) }
+        val breaking = launch { client.breakLock(lock.name, hold.token.toULong()) }
         entered.get(BOUND.inWholeSeconds, TimeUnit.SECONDS)
         val before = grants(client)
         val acquiring = async { lock.acquire() }

@@ -21,6 +21,16 @@ internal class RedisServer private constructor(private val process: Process, pri
         process.waitFor(30, TimeUnit.SECONDS)
     }
 
+    /** From now on it keeps its connections, and answers nothing. */
+    fun stop(): Unit = signal("STOP")
+
+    /** Lets it go on. */
+    fun resume(): Unit = signal("CONT")
+
+    private fun signal(name: String) {
+        check(ProcessBuilder("kill", "-$name", "${process.pid()}").start().waitFor() == 0) { "no $name" }
+    }
+
     private fun answers(): Boolean =
         try {
             Socket(InetAddress.getLoopbackAddress(), port).use { socket ->

@@ -1,0 +1,229 @@
+//! What the findings of a survey mean for locks.
+
+use crate::survey::{Finding, Severity, Survey};
+
+/// A difference that is worth a word, in microseconds.
+const CLOCKS_APART: u64 = 1_000_000;
+
+impl Survey {
+    /// Everything, with what it means and what to do.
+    pub fn findings(&self) -> Vec<Finding> {
+        findings(self)
+    }
+
+    /// The worst of the findings.
+    pub fn worst(&self) -> Severity {
+        self.findings().iter().map(|finding| finding.severity).max().unwrap_or(Severity::Good)
+    }
+}
+
+fn findings(survey: &Survey) -> Vec<Finding> {
+    vec![
+        version(survey),
+        permissions(survey),
+        resp3(survey),
+        pubsub(survey),
+        role(survey),
+        eviction(survey),
+        persistence(survey),
+        replicas(survey),
+        clock(survey),
+        round_trip(survey),
+    ]
+}
+
+fn finding(
+    name: &'static str,
+    value: impl Into<String>,
+    severity: Severity,
+    meaning: &str,
+    advice: Option<&str>,
+) -> Finding {
+    Finding {
+        name,
+        value: value.into(),
+        severity,
+        meaning: meaning.to_owned(),
+        advice: advice.map(str::to_owned),
+    }
+}
+
+fn untold(name: &'static str) -> Finding {
+    finding(
+        name,
+        "not told",
+        Severity::Note,
+        "this user may not ask, so it was not checked",
+        Some("run the survey as an administrator, or allow +info and +config|get"),
+    )
+}
+
+fn version(survey: &Survey) -> Finding {
+    let value = match &survey.version {
+        Some(version) => format!("{} {version}", survey.flavour),
+        None => return untold("server"),
+    };
+    finding("server", value, Severity::Good, "the server that keeps the locks", None)
+}
+
+fn permissions(survey: &Survey) -> Finding {
+    if survey.missing.is_empty() {
+        return finding(
+            "permissions",
+            "all there",
+            Severity::Good,
+            "this user may use every command and key that locks need",
+            None,
+        );
+    }
+    finding(
+        "permissions",
+        survey.missing.join("; "),
+        Severity::Problem,
+        "this user may not use commands or keys that locks need",
+        Some("give the user the ACL of docs/redis.md"),
+    )
+}
+
+fn resp3(survey: &Survey) -> Finding {
+    if survey.resp3 {
+        return finding("resp3", "yes", Severity::Good, "one connection carries pushes too", None);
+    }
+    finding(
+        "resp3",
+        "no",
+        Severity::Note,
+        "each client needs a second connection for pushes",
+        Some("use Redis 6 or later, without a proxy that speaks RESP2 only"),
+    )
+}
+
+fn pubsub(survey: &Survey) -> Finding {
+    if survey.pubsub {
+        return finding(
+            "pubsub",
+            "yes",
+            Severity::Good,
+            "a waiter hears of its grant at once",
+            None,
+        );
+    }
+    finding(
+        "pubsub",
+        "no",
+        Severity::Warning,
+        "waiters poll: a hand-off takes up to a second, and costs requests",
+        Some("allow the user +subscribe and its channels (docs/redis.md)"),
+    )
+}
+
+fn role(survey: &Survey) -> Finding {
+    match survey.role.as_deref() {
+        Some("master") => {
+            finding("role", "master", Severity::Good, "this server takes writes", None)
+        }
+        Some(role) => finding(
+            "role",
+            role,
+            Severity::Problem,
+            "this server is a replica and refuses to lock",
+            Some("connect to the master"),
+        ),
+        None => untold("role"),
+    }
+}
+
+fn eviction(survey: &Survey) -> Finding {
+    let (Some(policy), Some(evicts)) = (&survey.maxmemory_policy, survey.may_evict()) else {
+        return untold("eviction");
+    };
+    if evicts {
+        return finding(
+            "eviction",
+            policy.as_str(),
+            Severity::Problem,
+            "when memory is full the server throws keys away, locks among them: two holders \
+             could then have the same lock (tokens still grow)",
+            Some("set maxmemory-policy noeviction, or keep locks on a server of their own"),
+        );
+    }
+    if policy != "noeviction" {
+        return finding(
+            "eviction",
+            format!("{policy}, without maxmemory"),
+            Severity::Note,
+            "nothing is thrown away as long as maxmemory is not set",
+            Some("set maxmemory-policy noeviction before maxmemory"),
+        );
+    }
+    finding("eviction", policy.as_str(), Severity::Good, "no lock is thrown away", None)
+}
+
+fn persistence(survey: &Survey) -> Finding {
+    let save = survey.save.as_deref().unwrap_or_default();
+    match survey.append_only {
+        Some(true) => finding(
+            "persistence",
+            "append-only file",
+            Severity::Good,
+            "locks outlive a restart, up to what appendfsync may lose",
+            None,
+        ),
+        Some(false) if save.is_empty() => finding(
+            "persistence",
+            "none",
+            Severity::Warning,
+            "a restart forgets every lock: holders may overlap for up to a lease, told apart by \
+             their tokens only",
+            Some("set appendonly yes, or let what the lock protects check tokens"),
+        ),
+        Some(false) => finding(
+            "persistence",
+            format!("snapshots ({save})"),
+            Severity::Warning,
+            "a crash forgets the locks since the last snapshot: holders may overlap for up to a \
+             lease, told apart by their tokens only",
+            Some("set appendonly yes, or let what the lock protects check tokens"),
+        ),
+        None => untold("persistence"),
+    }
+}
+
+fn replicas(survey: &Survey) -> Finding {
+    match survey.replicas {
+        Some(0) => {
+            finding("replicas", "0", Severity::Note, "when this server is down, nobody locks", None)
+        }
+        Some(count) => finding(
+            "replicas",
+            count.to_string(),
+            Severity::Note,
+            "a replica that takes over may lack the last writes: holders may then overlap, told \
+             apart by their tokens only",
+            Some("let what the lock protects check tokens"),
+        ),
+        None => untold("replicas"),
+    }
+}
+
+fn clock(survey: &Survey) -> Finding {
+    let ahead = survey.clock_ahead as f64 / 1000.0;
+    let error = survey.clock_error as f64 / 1000.0;
+    let value = format!("{ahead:+.1} ms (±{error:.1})");
+    if survey.clock_ahead.unsigned_abs() > CLOCKS_APART + survey.clock_error {
+        return finding(
+            "clock",
+            value,
+            Severity::Warning,
+            "the server's clock and this machine's differ; leases count by the server's, so this \
+             matters when another server takes over or the clock is put right with a step",
+            Some("let NTP run on both, and slew rather than step"),
+        );
+    }
+    finding("clock", value, Severity::Good, "the clocks agree", None)
+}
+
+fn round_trip(survey: &Survey) -> Finding {
+    let value = format!("{:.2} ms", survey.round_trip.as_secs_f64() * 1000.0);
+    finding("round_trip", value, Severity::Good, "what an acquire costs without waiting", None)
+}

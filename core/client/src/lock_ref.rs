@@ -1,0 +1,88 @@
+//! A lock of one client: what its handles, waits and guards share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fencelock_engine::hold::LockKey;
+use fencelock_engine::{HoldKey, Name, Owner, Time};
+
+use crate::handle::Handle;
+use crate::listener::Listener;
+use crate::reentry::{ReentrantHolds, Shared as Shares};
+use crate::shared::{Core, Shared};
+use crate::{Result, clock};
+
+/// The engine's key of a lock, given back when the last user is gone.
+pub(crate) struct LockRef {
+    pub(crate) handle: Arc<Handle>,
+    pub(crate) name: Name,
+    pub(crate) reentrant: ReentrantHolds,
+    pub(crate) key: LockKey,
+}
+
+impl LockRef {
+    pub(crate) fn new(handle: Arc<Handle>, name: Name) -> Result<LockRef> {
+        let key = handle.shared.with(|core, _| core.engine.lock(&name))?;
+        Ok(LockRef { handle, name, reentrant: ReentrantHolds::default(), key })
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.handle.shared
+    }
+
+    /// One more level under a hold of the watchdog's that this owner has, if it can be trusted.
+    pub(crate) fn reenter(&self, owner: u64) -> Option<Shares> {
+        if self.shared().is_forked() {
+            return None;
+        }
+        self.reentrant.enter(owner, clock::now(), |shares| {
+            self.remaining(shares.hold, Some(&shares.listener)).is_some()
+        })
+    }
+
+    /// What is left of a hold, by the engine's word; noted in the listener that guards share.
+    pub(crate) fn remaining(&self, hold: HoldKey, shared: Option<&Listener>) -> Option<Duration> {
+        let left = self.shared().with(|core, now| (now, core.engine.remaining(now, hold)));
+        let (now, left) = left.ok()?;
+        let left = left?;
+        if let Some(listener) = shared {
+            listener.set_certain_until(now + left);
+        }
+        Some(left)
+    }
+
+    pub(crate) fn count(&self, owner: &Owner) -> usize {
+        // A forked child holds nothing.
+        self.shared().with(|core, now| self.held(core, now, owner)).unwrap_or(0)
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        let held = self.shared().with(|core, now| {
+            let mut explicit = core.owner_holds.of_lock(&self.name);
+            core.engine.is_held(now, self.key)
+                || explicit.any(|hold| core.engine.remaining(now, *hold).is_some())
+        });
+        // A forked child holds nothing.
+        held.unwrap_or(false)
+    }
+
+    pub(crate) fn held(&self, core: &Core, now: Time, owner: &Owner) -> usize {
+        match owner {
+            Owner::Local(owner) => match core.engine.count(now, self.key, *owner) {
+                0 => 0,
+                count => count + self.reentrant.inner(*owner),
+            },
+            Owner::Explicit(owner) => {
+                let holds = core.owner_holds.holds(&self.name, owner).iter();
+                holds.filter(|hold| core.engine.remaining(now, **hold).is_some()).count()
+            }
+        }
+    }
+}
+
+impl Drop for LockRef {
+    fn drop(&mut self) {
+        // In a forked child there is nothing to give back.
+        let _ = self.handle.shared.with(|core, _| core.engine.forget(self.key));
+    }
+}

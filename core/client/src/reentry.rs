@@ -1,0 +1,107 @@
+//! Re-entry without asking the engine.
+
+use parking_lot::Mutex;
+
+use fencelock_engine::{HoldKey, Time};
+
+use crate::listener::Listener;
+use crate::{Abandoned, Token};
+
+/// The holds of one lock under which their owner may acquire again.
+///
+/// To the engine every acquisition is a hold of its own. But one without a lease of its own, under a
+/// hold that is kept by the watchdog, changes nothing there: it shares the outer one's hold, which
+/// ends with the last of its levels.
+#[derive(Default)]
+pub(crate) struct ReentrantHolds(Mutex<Vec<ReentrantHold>>);
+
+struct ReentrantHold {
+    owner: u64,
+    shared: Shared,
+    levels: usize,
+    /// How many levels there have been besides the first.
+    reentries: u64,
+}
+
+/// What leaving a level comes to.
+pub(crate) enum Left {
+    /// Others are left: the hold goes on.
+    Inner,
+    /// It was the last one.
+    Last { reentries: u64 },
+}
+
+/// What the levels of a reentrant hold have in common.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) listener: Listener,
+    pub(crate) hold: HoldKey,
+    pub(crate) token: Token,
+    pub(crate) abandoned: Abandoned,
+    /// When it was granted.
+    pub(crate) since: Time,
+}
+
+impl ReentrantHold {
+    fn is_of(&self, owner: u64) -> bool {
+        self.owner == owner && !self.shared.listener.is_lost()
+    }
+
+    fn enter(&mut self) -> Shared {
+        self.levels += 1;
+        self.reentries += 1;
+        self.shared.clone()
+    }
+}
+
+impl ReentrantHolds {
+    /// Makes a hold of the watchdog's known. Others may follow while this one, though lost, has
+    /// not been released.
+    pub(crate) fn open(&self, owner: u64, shared: Shared) {
+        let held = ReentrantHold { owner, shared, levels: 1, reentries: 0 };
+        self.0.lock().push(held);
+    }
+
+    /// One more level, if the owner's hold can be trusted now. `ask` asks the engine.
+    pub(crate) fn enter(
+        &self,
+        owner: u64,
+        now: Time,
+        ask: impl FnOnce(&Shared) -> bool,
+    ) -> Option<Shared> {
+        let unsure = {
+            let mut reentrant = self.0.lock();
+            let held = reentrant.last_mut().filter(|held| held.is_of(owner))?;
+            if held.shared.listener.is_certain(now) {
+                return Some(held.enter());
+            }
+            held.shared.clone()
+        };
+        // Not under this mutex: others take it under the engine's.
+        if !ask(&unsure) {
+            return None;
+        }
+        let mut reentrant = self.0.lock();
+        let held = reentrant.last_mut().filter(|held| held.is_of(owner))?;
+        (held.shared.hold == unsure.hold).then(|| held.enter())
+    }
+
+    /// Leaves a level.
+    pub(crate) fn leave(&self, hold: HoldKey) -> Left {
+        let mut reentrant = self.0.lock();
+        let Some(at) = reentrant.iter().rposition(|held| held.shared.hold == hold) else {
+            return Left::Last { reentries: 0 };
+        };
+        reentrant[at].levels -= 1;
+        if reentrant[at].levels > 0 {
+            return Left::Inner;
+        }
+        Left::Last { reentries: reentrant.remove(at).reentries }
+    }
+
+    /// How many levels the owner has besides the first, which the engine knows.
+    pub(crate) fn inner(&self, owner: u64) -> usize {
+        let reentrant = self.0.lock();
+        reentrant.last().filter(|held| held.is_of(owner)).map_or(0, |held| held.levels - 1)
+    }
+}

@@ -1,0 +1,29 @@
+//! What an operator should know of a store: findings, what they mean for locks, what to do.
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// As it should be.
+    Good,
+    /// Worth knowing.
+    Note,
+    /// Locks work, but a promise is weaker than it could be.
+    Warning,
+    /// Locks do not work, or cannot be relied on.
+    Problem,
+}
+
+/// One finding, what it means for locks, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is about; fixed, in snake case.
+    pub name: &'static str,
+    /// What was found.
+    pub value: String,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it means for locks.
+    pub meaning: String,
+    /// What to do, when something is to be done.
+    pub advice: Option<String>,
+}

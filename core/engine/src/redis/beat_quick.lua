@@ -1,0 +1,84 @@
+
+-- Beat: the holds of ordinary owners, and who waits behind one, if who is first lives and nobody is
+-- parked; one by one. The others, and those that cannot be read, are left to the part below.
+-- KEYS: record, queue, order of each. ARGV: client, polling (0, 1); then hold, lease, used, silence
+-- of each.
+if now >= 9006099743113216 then return { err = 'CLOCK' } end
+local polling = arg[2] + 0
+local answers, left = { now }, nil
+
+-- Whether all who wait are to be served, and the first of them lives.
+local function orderly(queue, order, count)
+  return call('ZCOUNT', order, '0', '+inf') == count and head(queue, order)
+end
+
+local function hold(field, i, at, waiting)
+  local deadline, lease, last = field[5] + 0, arg[at + 1] + 0, field[7] + 0
+  local used, shown, token = arg[at + 2] + 0, (field[10] or 0) + 0, field[8] + 0
+  local first = used > shown and used >= token
+  if deadline > now + field[6] then deadline = now + field[6] end
+  if first or deadline < now + lease and (shown < token or used == shown) then
+    deadline = now + lease
+  end
+  if last < now then last = now end
+  if last < used + 1024 then last = used + 1024 end
+  lease = deadline - now
+  local ttl = (deadline > last and deadline or last) - now
+  local record, told = KEYS[i * 3 - 2], (field[9] or 0) + 0
+  local kept = try('PEXPIRE', record, digits('%d', ttl / 1000 + 86400000))
+  if type(kept) == 'table' then return kept.err end
+  call('HSET', record, 'd', digits('%.0f', deadline), 'l', digits('%.0f', lease),
+    'e', digits('%.0f', last), 'f', polling)
+  if first then call('HSET', record, 'u', arg[at + 2]) end
+  return { 0, token, last, lease, told, waiting }
+end
+
+local function waiter(field, i, at, count)
+  local queue, order, id = KEYS[i * 3 - 1], KEYS[i * 3], arg[at]
+  local ticket, lease, claim, who = string.match(call('HGET', queue, id) or '',
+    '^(%d+) %d+ [01] (%d+) (%d+) %d+\n([^\n]*\n.*)$')
+  if not ticket then return end
+  local first = call('ZRANGEBYSCORE', order, '0', '+inf', 'LIMIT', '0', '1')[1]
+  if first == id then
+    if call('ZCOUNT', order, '0', '+inf') ~= count then return end
+  elseif not orderly(queue, order, count) then
+    return
+  end
+  local deadline, token = field[5] + 0, field[8] + 0
+  local ahead = first == id and 0 or call('ZCOUNT', order, '0', '(' .. ticket)
+  local ttl = digits('%d', (deadline - now) / 1000 + 86400000)
+  local kept = try('PEXPIRE', queue, ttl)
+  if type(kept) == 'table' then return kept.err end
+  call('PEXPIRE', order, ttl)
+  call('HSET', queue, id,
+    digits('%s %.0f %d %s %s %s\n%s', ticket, now, polling, lease, claim, arg[at + 3], who))
+  return { 1, token, first == id and deadline - now or -1, ahead, ticket + 0 }
+end
+
+local function beat(i)
+  local field, at = try('HMGET', KEYS[i * 3 - 2], 'v', 'i', 'n', 'f', 'd', 'l', 'e', 't', 'b', 'u'), i * 4 - 1
+  if field.err then return field.err end
+  if field[1] ~= '1' or not field[2] or (field[4] or 0) + 0 >= 4 or field[5] + 0 <= now then return end
+  local count = (field[3] or 0) + 0
+  if field[2] == arg[at] then
+    if count == 0 or orderly(KEYS[i * 3 - 1], KEYS[i * 3], count) then
+      return hold(field, i, at, count)
+    end
+  elseif count > 0 and field[5] + 0 <= now + field[6] then
+    return waiter(field, i, at, count)
+  end
+end
+
+for i = 1, #KEYS / 3 do
+  -- Each lock's in their order.
+  local ok, answer
+  if not (left and left[KEYS[i * 3 - 2]]) then ok, answer = pcall(beat, i) end
+  if ok and answer then
+    answers[i + 1] = answer
+  else
+    left = left or {}
+    left[#left + 1], left[KEYS[i * 3 - 2]] = i, true
+    answers[i + 1] = ''
+  end
+end
+if not left then return answers end

@@ -1,0 +1,69 @@
+//! What mutation testing found untested: each test sees a small change that no other one saw.
+
+mod world;
+
+use std::time::Duration;
+
+use fencelock_engine::{ErrorKind, Name, Note, Options, Outcome};
+use world::World;
+
+const MS: Duration = Duration::from_millis(1);
+
+#[test]
+fn options_reach_their_bounds() {
+    let ok = |options: Options| options.check().is_ok();
+    let options = Options::default;
+    for (claim, fits) in [(99, false), (100, true), (60_000, true), (60_001, false)] {
+        let retention = MS * claim * 2;
+        assert_eq!(ok(Options { claim: MS * claim, retention, ..options() }), fits, "{claim}");
+    }
+    let claim = options().claim;
+    assert!(ok(Options { retention: claim * 2, ..options() }));
+    assert!(!ok(Options { retention: claim * 2 - MS, ..options() }));
+    assert!(ok(Options { request_timeout: MS * 10, ..options() }));
+    assert!(!ok(Options { request_timeout: MS * 9, ..options() }));
+    assert!(ok(Options { crowd: 1, max_waiters: 1, ..options() }));
+    assert!(!ok(Options { crowd: 0, ..options() }));
+    assert!(!ok(Options { max_waiters: 0, ..options() }));
+}
+
+#[test]
+fn a_renewal_is_noted_and_a_waiters_heartbeat_is_none() {
+    let mut world = World::new(2);
+    world.take(0, 1);
+    world.queue(1, 2);
+    world.pass(Duration::from_secs(40));
+    let renewed = |client: usize| {
+        let notes = world.clients[client].notes.iter();
+        notes.filter(|note| matches!(note, Note::Renewed(_))).count()
+    };
+    assert!(world.clients[0].notes.contains(&Note::Renewed(1)), "{:?}", world.clients[0].notes);
+    assert!(!world.clients[0].notes.contains(&Note::Renewed(0)));
+    assert_eq!(renewed(1), 0);
+}
+
+#[test]
+fn an_inspection_tells_who_holds_and_who_waits() {
+    let mut world = World::new(2);
+    let held = world.take(0, 1);
+    world.queue(1, 2);
+    let (now, call) = (world.time(), 1_000);
+    world.clients[1].engine.inspect(now, &Name::new("stock").unwrap(), call);
+    world.run();
+    let Some(Outcome::Inspected(Some(info))) = world.clients[1].outcomes.get(&call) else {
+        panic!("{:?}", world.clients[1].outcomes.get(&call))
+    };
+    assert_eq!((info.token, info.holds.len(), info.waiting), (held.token.get(), 1, 1));
+}
+
+#[test]
+fn promise_14_a_release_that_the_store_does_not_confirm_ends_in_time() {
+    let mut world = World::new(1);
+    let held = world.take(0, 1);
+    world.clients[0].swallow_replies = true;
+    world.begin_release(0, held.hold).unwrap();
+    let call = world.clients[0].outcomes.keys().max().copied().unwrap_or(0) + 1;
+    assert!(world.is_pending(0, call));
+    world.pass(Options::default().request_timeout * 4);
+    assert_eq!(world.failed(0, call), ErrorKind::Unavailable);
+}

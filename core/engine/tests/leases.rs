@@ -1,0 +1,142 @@
+//! Leases: how long a hold lasts, for its holder and at the store.
+
+mod world;
+
+use std::time::Duration;
+
+use fencelock_engine::{Acquired, Ask, ErrorKind, How, Outcome, Owner};
+use world::World;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn promise_07_an_explicit_lease_is_not_renewed_and_max_hold_bounds_the_watchdog() {
+    let mut world = World::new(1);
+    let grant = world.take_with(0, Ask { lease: Some(SECOND * 5), ..Ask::local(1) });
+    let sent = world.clients[0].sent;
+    world.pass(SECOND * 4);
+    assert_eq!(world.clients[0].sent, sent, "an explicit lease was renewed");
+    assert!(world.remaining(0, grant.hold).is_some());
+    world.pass(SECOND);
+    assert!(world.remaining(0, grant.hold).is_none());
+    assert_eq!(world.release(0, grant.hold), Err(ErrorKind::Lost));
+
+    let grant = world.take_with(0, Ask { max_hold: Some(SECOND * 90), ..Ask::local(1) });
+    world.pass(SECOND * 89);
+    assert!(world.remaining(0, grant.hold).is_some());
+    world.pass(SECOND * 2);
+    assert_eq!(world.release(0, grant.hold), Err(ErrorKind::Lost));
+}
+
+#[test]
+fn promise_07_extend_sets_the_lease_from_now_and_never_shortens_it() {
+    let mut world = World::new(1);
+    let grant = world.take_with(0, Ask { lease: Some(SECOND * 5), ..Ask::local(1) });
+    let call = world.extend(0, grant.hold, SECOND * 20);
+    assert_eq!(world.clients[0].outcomes.get(&call), Some(&Outcome::Extended));
+    world.pass(SECOND * 10);
+    let call = world.extend(0, grant.hold, SECOND);
+    assert_eq!(world.clients[0].outcomes.get(&call), Some(&Outcome::Extended));
+    world.pass(SECOND * 8);
+    assert!(world.remaining(0, grant.hold).is_some());
+    world.pass(SECOND * 3);
+    assert!(world.remaining(0, grant.hold).is_none());
+    let call = world.extend(0, grant.hold, SECOND * 20);
+    assert_eq!(world.failed(0, call), ErrorKind::Lost);
+}
+
+#[test]
+fn promise_05_a_longer_inner_lease_is_renewed_before_it_returns() {
+    let mut world = World::new(1);
+    let outer = world.take_with(0, Ask { lease: Some(SECOND), ..Ask::local(1) });
+    let inner = world.take_with(0, Ask { lease: Some(SECOND * 10), ..Ask::local(1) });
+    assert!(inner.reentry);
+    assert!(world.remaining(0, inner.hold).unwrap() > SECOND * 9);
+    // The end of nested levels is the latest of their ends.
+    assert!(world.remaining(0, outer.hold).unwrap() > SECOND * 9);
+    world.pass(SECOND * 5);
+    assert!(world.remaining(0, outer.hold).is_some());
+}
+
+/// How long the store would keep the lock from now on if its client died.
+fn kept(world: &World) -> Duration {
+    Duration::from_micros(world.record().holds[0].deadline - world.store_time())
+}
+
+#[test]
+fn promise_07_a_local_hand_over_keeps_the_lock_no_longer_than_its_new_holder_asks() {
+    let mut world = World::new(1);
+    // A lease that is worked out back from its end is rounded up.
+    let asked = SECOND * 30 + Duration::from_micros(1);
+    let long = Ask { lease: Some(SECOND * 6 * 3600), ..Ask::local(1) };
+    let first = world.take_with(0, long.clone());
+    let (call, _) = world.queue(0, 2);
+    let (again, _) = world.acquire(0, Ask { owner: Owner::Local(3), ..long });
+    world.pass(SECOND / 2);
+    world.release(0, first.hold).unwrap();
+    let second = world.granted(0, call);
+    assert_eq!(second.how, How::Local);
+    assert!(kept(&world) <= asked, "{:?}", kept(&world));
+    assert!(world.remaining(0, second.hold).unwrap() <= kept(&world));
+    world.pass(SECOND * 100);
+    assert!(world.remaining(0, second.hold).is_some(), "the watchdog keeps it");
+    assert!(kept(&world) <= asked);
+    // And the other way round.
+    world.release(0, second.hold).unwrap();
+    let third = world.granted(0, again);
+    world.pass(SECOND * 3600);
+    assert!(world.remaining(0, third.hold).unwrap() > SECOND * 4 * 3600);
+}
+
+#[test]
+fn promise_07_a_cancelled_waiters_lease_is_not_inherited() {
+    let mut world = World::new(2);
+    let held = world.take(1, 1);
+    let long = Ask { lease: Some(SECOND * 6 * 3600), ..Ask::local(1) };
+    let (_, acquired) = world.acquire(0, long);
+    let Ok(Acquired::Pending(cancelled)) = acquired else { panic!("{acquired:?}") };
+    let (call, _) = world.queue(0, 2);
+    world.cancel(0, cancelled);
+    // The release goes unheard, so that the store grants by the next heartbeat, in full.
+    world.clients[0].deaf = true;
+    world.release(1, held.hold).unwrap();
+    world.pass(SECOND * 4);
+    assert!(!world.is_pending(0, call));
+    assert!(kept(&world) <= SECOND * 30, "{:?}", kept(&world));
+}
+
+#[test]
+fn promise_07_a_lease_is_shortened_before_the_store_can_keep_less() {
+    let mut world = World::new(1);
+    let first = world.take_with(0, Ask { lease: Some(SECOND * 600), ..Ask::local(1) });
+    let short = Ask { lease: Some(SECOND * 5), ..Ask::local(2) };
+    let (call, _) = world.acquire(0, short);
+    world.pass(SECOND / 2);
+    // The new holder's lease arrives, and nobody hears so.
+    world.clients[0].swallow_replies = true;
+    world.release(0, first.hold).unwrap();
+    let second = world.granted(0, call);
+    assert!(kept(&world) <= SECOND * 5 + Duration::from_millis(1));
+    assert!(world.remaining(0, second.hold).unwrap() <= kept(&world));
+    world.clients[0].swallow_replies = false;
+    world.pass(SECOND);
+    // Its own longer lease lasts, whatever it asked before.
+    let extended = world.extend(0, second.hold, SECOND * 60);
+    assert_eq!(world.clients[0].outcomes.get(&extended), Some(&Outcome::Extended));
+    let inner = world.take_with(0, Ask { lease: Some(SECOND * 2), ..Ask::local(2) });
+    assert_eq!(inner.token, second.token);
+    world.pass(SECOND * 50);
+    assert!(world.remaining(0, second.hold).is_some());
+    assert!(world.remaining(0, second.hold).unwrap() <= kept(&world));
+}
+
+#[test]
+fn promise_07_a_short_lease_is_granted_although_the_claim_is_longer() {
+    let mut world = World::new(2);
+    let ask = Ask { lease: Some(Duration::from_millis(200)), ..Ask::local(1) };
+    let held = world.take_with(0, ask.clone());
+    let (call, acquired) = world.acquire(1, ask);
+    assert!(matches!(acquired, Ok(Acquired::Pending(_))));
+    world.release(0, held.hold).unwrap();
+    world.granted(1, call);
+}

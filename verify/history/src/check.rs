@@ -1,0 +1,84 @@
+//! The checks on a history, one for each promise that a history can show.
+
+use std::collections::BTreeMap;
+
+use crate::record::{NEMESIS, Record};
+
+mod found;
+mod holds;
+mod judge;
+
+pub use found::Found;
+use holds::{End, Hold, Story};
+
+/// How the judgements begin what they say, and the promise that each is about.
+pub const JUDGEMENTS: [(&str, u8); 8] = [
+    ("exclusion", 1),
+    ("token order", 2),
+    ("fencing", 2),
+    ("taken away", 3),
+    ("told in time", 8),
+    ("releases", 8),
+    ("abandoned", 12),
+    ("answers", 14),
+];
+
+/// Judges a whole history.
+///
+/// # Errors
+/// The promises that it breaks, each with what happened.
+pub fn all(records: &[Record]) -> Result<Found, Broken> {
+    let mut sorted = records.to_vec();
+    sorted.sort_by_key(|record| record.at);
+    let story = Story::read(&sorted);
+    let mut broken = Vec::new();
+    let mut found = Found {
+        asked: story.asked.len(),
+        grants: story.holds.len(),
+        lost: story.holds.iter().filter(|hold| hold.lost.is_some()).count(),
+        killed: story.holds.iter().filter(|hold| hold.end == End::Killed).count(),
+        abandoned: story.holds.iter().filter(|hold| hold.abandoned == "yes").count(),
+        refused_writes: sorted
+            .iter()
+            .filter(|it| it.is("wrote") && it.get("accepted") == Some("Ok(false)"))
+            .count(),
+        ..Found::default()
+    };
+    for holds in by_lock(&story.holds).values() {
+        judge::exclusion(&story, holds, &mut found, &mut broken);
+        judge::tokens(&story, holds, &mut found, &mut broken);
+        judge::abandoned(&story, holds, &mut broken);
+    }
+    judge::told(&story, &mut found, &mut broken);
+    judge::taken_away(&story, &mut broken);
+    judge::releases(&story, &mut broken);
+    judge::writes(&story, &sorted, &mut broken);
+    if broken.is_empty() { Ok(found) } else { Err(Broken(broken)) }
+}
+
+/// The promises that a history breaks.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Broken(pub Vec<String>);
+
+impl std::fmt::Debug for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} broken promises", self.0.len())?;
+        self.0.iter().take(20).try_for_each(|what| write!(f, "\n  {what}"))
+    }
+}
+
+fn by_lock(holds: &[Hold]) -> BTreeMap<&str, Vec<&Hold>> {
+    let mut locks: BTreeMap<&str, Vec<&Hold>> = BTreeMap::new();
+    for hold in holds {
+        locks.entry(&hold.lock).or_default().push(hold);
+    }
+    locks
+}
+
+/// Whether a record says what was done to the actors or to the store.
+fn is_fault(record: &Record) -> bool {
+    &*record.who == NEMESIS
+}
+
+#[cfg(test)]
+mod tests;

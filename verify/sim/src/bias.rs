@@ -1,0 +1,268 @@
+//! Plans bent towards what seldom comes together by chance.
+//!
+//! Drawn from dice of their own, for some three seeds in ten: the other seeds' runs know nothing of it.
+
+use std::time::Duration;
+
+use crate::clock::{MS, SEC};
+use crate::cost::Cost;
+use crate::dice::Dice;
+use crate::edit::Edits;
+use crate::fault::Fault;
+use crate::plan::{Hazards, Plan, Profile, StoreKind};
+
+/// What a plan is bent towards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bias {
+    /// Nothing.
+    #[default]
+    None,
+    /// Acquires arrive late, after their hold was released, lost by the next one, and released
+    /// again.
+    Strays,
+    /// Acquires arrive late beside other holds of their explicit owner, some of which are lost.
+    Joins,
+    /// Waits are cancelled while their acquire is unaccounted for, and the release's reply is long
+    /// under way.
+    LateReplies,
+    /// The machine on which everything runs is suspended.
+    Suspensions,
+    /// Callers of one client come at the same instant of its clock, and what they join is lost.
+    Ties,
+    /// Clients take turns after short runs of their callers, pushes come twice or late, and what goes
+    /// out with a release comes too late.
+    Echoes,
+    /// Many clients on one lock, taking turns or only waiting, at a store whose work takes time and
+    /// that has, for a while, more of it than it can do.
+    Crowd,
+    /// The store is so far away that its claims are over before their answers come.
+    Far,
+}
+
+impl Bias {
+    /// The bias that a name stands for.
+    pub fn named(name: &str) -> Option<Bias> {
+        Some(match name {
+            "strays" => Bias::Strays,
+            "joins" => Bias::Joins,
+            "late-replies" => Bias::LateReplies,
+            "suspensions" => Bias::Suspensions,
+            "ties" => Bias::Ties,
+            "crowd" => Bias::Crowd,
+            "echoes" => Bias::Echoes,
+            "far" => Bias::Far,
+            _ => return None,
+        })
+    }
+
+    /// The first seed from `seed` on that is bent so.
+    pub fn next(self, seed: u64) -> u64 {
+        (seed..).find(|seed| Bias::of(*seed).0 == self).unwrap_or(u64::MAX)
+    }
+
+    /// The bias of a seed.
+    pub(crate) fn of(seed: u64) -> (Bias, Dice) {
+        let mut dice = Dice::new(seed ^ 0x6269_6173 << 32);
+        let bias = match dice.below(24) {
+            0 | 4 => Bias::Strays,
+            1 => Bias::LateReplies,
+            2 => Bias::Joins,
+            3 => Bias::Ties,
+            5 => Bias::Suspensions,
+            // Its runs take long.
+            6 if dice.chance(125) => Bias::Crowd,
+            7 if dice.chance(250) => Bias::Far,
+            9 => Bias::Echoes,
+            _ => Bias::None,
+        };
+        (bias, dice)
+    }
+
+    /// Bends a plan.
+    pub(crate) fn bend(self, plan: &mut Plan, dice: &mut Dice) {
+        plan.bias = self;
+        let (hazards, habits, options) = (&mut plan.hazards, &mut plan.habits, &mut plan.options);
+        match self {
+            Bias::None => {}
+            Bias::Strays => {
+                plan.profile = Profile::Network;
+                options.claim = Duration::from_millis(500);
+                options.lease = options.lease.max(options.claim);
+                options.request_timeout = Duration::from_millis(dice.between(150, 350));
+                hazards.lose_request = 200;
+                hazards.lose_reply = 250;
+                hazards.stray = 800;
+                habits.lease = 600;
+                habits.nap = 200;
+                habits.cancel = 20;
+                habits.hold = dice.pick(&[2, 10, 30]) * MS;
+                habits.rest = MS;
+                plan.explicit = 0;
+                plan.latency.1 = plan.latency.0 + MS / 2;
+                let few =
+                    Edits { clients: Some(3), actors: Some(1), locks: Some(1), ..Edits::default() };
+                few.apply(plan);
+            }
+            Bias::Joins => {
+                plan.profile = Profile::Network;
+                options.claim = Duration::from_millis(500);
+                options.lease = options.lease.max(options.claim);
+                options.request_timeout = Duration::from_millis(dice.between(150, 350));
+                hazards.lose_request = 80;
+                hazards.lose_reply = 150;
+                hazards.stray = 800;
+                habits.cancel = 200;
+                habits.lease = 0;
+                habits.max_hold = 1_000;
+                habits.nap = 100;
+                habits.hold = 10 * MS;
+                habits.rest = 5 * MS;
+                plan.latency.1 = 12 * MS;
+                (plan.clients, plan.actors, plan.locks, plan.owners) = (5, 2, 1, 1);
+                plan.explicit = 600;
+                plan.client_ppm.resize(plan.clients, 0);
+                plan.polling.resize(plan.clients, false);
+                plan.faults.clear();
+            }
+            Bias::LateReplies => {
+                plan.profile = Profile::Network;
+                options.claim = Duration::from_millis(100);
+                options.request_timeout = Duration::from_millis(dice.between(600, 1_000));
+                hazards.lose_request = 150;
+                hazards.stray = 800;
+                hazards.late_reply = 300;
+                habits.attempt = 50;
+                habits.cancel = 500;
+                plan.latency.1 = plan.latency.0 + MS / 2;
+            }
+            Bias::Ties => {
+                plan.profile = Profile::Network;
+                options.claim = Duration::from_millis(100);
+                options.lease = Duration::from_millis(dice.between(200, 400));
+                options.local_run_grants = 64;
+                hazards.stale_read = 600;
+                hazards.lose_request = 300;
+                hazards.lose_reply = 300;
+                habits.attempt = 20;
+                habits.cancel = 500;
+                habits.lease = 900;
+                habits.reenter = 800;
+                habits.nap = 100;
+                habits.hold = 100 * MS;
+                habits.rest = 20 * MS;
+                plan.actors = 6;
+                plan.explicit = 0;
+                let few = Edits { clients: Some(2), locks: Some(1), ..Edits::default() };
+                few.apply(plan);
+            }
+            Bias::Echoes => {
+                plan.profile = Profile::Network;
+                options.claim = Duration::from_millis(100);
+                options.request_timeout = Duration::from_millis(dice.between(100, 400));
+                options.local_run_grants = dice.pick(&[0, 1, 2]);
+                options.local_run_time = Duration::from_millis(1);
+                hazards.lose_request = 100;
+                hazards.lose_reply = 100;
+                hazards.double_push = 600;
+                hazards.late_push = 400;
+                habits.attempt = 20;
+                habits.cancel = 100;
+                (habits.branch, habits.forget, habits.nap) = (0, 0, 5);
+                habits.hold = 2 * MS;
+                habits.rest = MS;
+                plan.push_pipe = true;
+                plan.explicit = 0;
+                plan.actors = 4;
+                let few = Edits { clients: Some(3), locks: Some(1), ..Edits::default() };
+                few.apply(plan);
+            }
+            Bias::Crowd => bend_crowd(plan, dice),
+            Bias::Far => {
+                plan.profile = Profile::Server;
+                options.claim = Duration::from_millis(dice.between(100, 200));
+                options.lease = Duration::from_secs(3);
+                options.request_timeout = Duration::from_secs(1);
+                *hazards = Hazards::default();
+                habits.lease = 0;
+                habits.nap = 0;
+                let claim = options.claim.as_nanos() as u64;
+                plan.latency = (claim * 6 / 10, claim * 11 / 10);
+                plan.faults.clear();
+            }
+            Bias::Suspensions => {
+                if matches!(plan.profile, Profile::Calm | Profile::Pushes) {
+                    plan.profile = Profile::Clients;
+                }
+                let lease = plan.options.lease.as_nanos() as u64;
+                for _ in 0..dice.between(1, 3) {
+                    let at = dice.between(10 * MS, plan.quiet_at - 1);
+                    let by = dice.between(MS, 3 * lease);
+                    plan.faults.push((at, Fault::Suspend { by }));
+                }
+                plan.faults.sort_by_key(|(at, _)| *at);
+            }
+        }
+    }
+}
+
+fn bend_crowd(plan: &mut Plan, dice: &mut Dice) {
+    // The modelled scripts are slower by far.
+    let clients = if plan.store == StoreKind::Redis { 40 } else { 200 };
+    let few = Edits { actors: Some(1), locks: Some(1), ..Edits::default() };
+    few.apply(plan);
+    plan.profile = Profile::Server;
+    plan.clients = clients;
+    plan.client_ppm.resize(clients, 0);
+    plan.polling = vec![false; clients];
+    plan.explicit = 0;
+    plan.hazards = Hazards::default();
+    plan.latency.1 = plan.latency.0 + MS / 2;
+    let options = &mut plan.options;
+    options.claim = Duration::from_millis(500);
+    options.lease = Duration::from_secs(4);
+    options.request_timeout = Duration::from_millis(dice.between(80, 300));
+    let timeout = options.request_timeout.as_nanos() as u64;
+    // One request of each takes a part of a timeout; one new connection of each more than all of it.
+    let request = timeout / dice.between(5, 20) / clients as u64;
+    plan.cost = Some(Cost { request, each: request / 50, greeting: 30 * request });
+    let habits = &mut plan.habits;
+    (habits.lease, habits.max_hold, habits.nap, habits.breaks) = (0, 0, 0, 0);
+    habits.cancel = dice.pick(&[0, 20]);
+    habits.rest = dice.pick(&[MS, 80 * MS, SEC]);
+    habits.hold = if dice.chance(300) { 2 * SEC } else { dice.pick(&[MS / 5, 2 * MS]) };
+    plan.quiet_at = 3 * SEC;
+    plan.faults.clear();
+    let at = dice.between(200 * MS, SEC);
+    let span = dice.between(2 * timeout, 8 * timeout).min(2 * SEC);
+    plan.faults.push((
+        at,
+        match dice.chance(500) {
+            true => Fault::ServerPause { span },
+            false => Fault::Overload { factor: dice.between(10, 60), span },
+        },
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::StoreKind;
+
+    #[test]
+    fn the_other_plans_are_as_they_were_drawn() {
+        let mut bent = [0; 9];
+        for seed in 1..=2_400 {
+            let draw = |plan: fn(u64, StoreKind, &mut Dice) -> Plan, store| {
+                format!("{:?}", plan(seed, store, &mut Dice::new(seed)))
+            };
+            let (bias, _) = Bias::of(seed);
+            bent[bias as usize] += 1;
+            let same = draw(Plan::plain, StoreKind::Record) == draw(Plan::draw, StoreKind::Record);
+            assert_eq!(same, bias == Bias::None, "seed {seed}");
+        }
+        let [_, strays, rest @ .., crowd, far] = bent;
+        assert!((140..260).contains(&strays), "{bent:?}");
+        assert!((4..30).contains(&crowd) && (12..50).contains(&far), "{bent:?}");
+        assert!(rest.iter().all(|count| (60..150).contains(count)), "{bent:?}");
+    }
+}

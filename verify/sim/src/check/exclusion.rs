@@ -1,0 +1,147 @@
+//! Promise 1: while a hold is valid by its holder's own clock, nobody else's is.
+
+use fencelock_engine::HoldKey;
+
+use crate::check::Slip;
+use crate::client::{Client, Tag, Who};
+use crate::clock::Instant;
+
+/// A hold that its caller has not released and was not told to be lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Holder {
+    pub slot: usize,
+    pub incarnation: usize,
+    pub key: HoldKey,
+    pub tag: Tag,
+    pub who: Who,
+    pub token: u64,
+    /// When the store granted the tenure it belongs to, where that is known.
+    pub since: Option<Instant>,
+}
+
+/// Who holds what, and from when on earlier grants are not protected any more.
+#[derive(Debug)]
+pub(crate) struct Exclusion {
+    locks: Vec<Vec<Holder>>,
+    /// The last time at which each lock's earlier grants lost their protection.
+    broken: Vec<Option<Instant>>,
+    /// When the tenures were granted that an operator ended.
+    ended: Vec<Vec<Instant>>,
+}
+
+impl Exclusion {
+    pub fn new(locks: usize) -> Exclusion {
+        Exclusion {
+            locks: vec![Vec::new(); locks],
+            broken: vec![None; locks],
+            ended: vec![Vec::new(); locks],
+        }
+    }
+
+    pub fn breaks(&mut self, at: Instant, lock: Option<usize>) {
+        match lock {
+            Some(lock) => self.broken[lock] = Some(at),
+            None => self.broken.fill(Some(at)),
+        }
+    }
+
+    /// An operator ended the tenure that was granted at `since`, and no other.
+    pub fn ends(&mut self, lock: usize, since: Instant) {
+        self.ended[lock].push(since);
+    }
+
+    /// Whether what was granted at `since` has lost its protection.
+    pub fn broken_since(&self, lock: usize, since: Instant) -> bool {
+        self.broken[lock].is_some_and(|broken| since <= broken) || self.ended[lock].contains(&since)
+    }
+
+    pub fn add(&mut self, holder: Holder, lock: usize) {
+        self.locks[lock].push(holder);
+    }
+
+    pub fn remove(&mut self, lock: usize, incarnation: usize, tag: Tag) {
+        self.locks[lock].retain(|it| it.incarnation != incarnation || it.tag != tag);
+    }
+
+    /// Whether nothing has broken the protection of this hold.
+    pub fn is_protected(&self, lock: usize, incarnation: usize, tag: Tag) -> bool {
+        let holder =
+            self.locks[lock].iter().find(|it| it.incarnation == incarnation && it.tag == tag);
+        holder.is_some_and(|it| !self.broken_since(lock, it.since.unwrap_or(0)))
+    }
+
+    pub fn drop_client(&mut self, incarnation: usize) -> Vec<(usize, Tag)> {
+        let mut dropped = Vec::new();
+        for (lock, holders) in self.locks.iter_mut().enumerate() {
+            holders.retain(|it| {
+                let dead = it.incarnation == incarnation;
+                if dead {
+                    dropped.push((lock, it.tag));
+                }
+                !dead
+            });
+        }
+        dropped
+    }
+
+    pub fn any_held(&self) -> bool {
+        self.locks.iter().any(|holders| !holders.is_empty())
+    }
+
+    /// Whether an owner holds the lock in another client too.
+    pub fn shared(&self, lock: usize, who: Who, incarnation: usize) -> bool {
+        self.locks[lock].iter().any(|it| it.who == who && it.incarnation != incarnation)
+    }
+
+    /// The token of an owner's holds, wherever they are.
+    pub fn token_of(&self, lock: usize, who: Who) -> Option<u64> {
+        self.locks[lock].iter().find(|it| it.who == who).map(|it| it.token)
+    }
+
+    /// The holds that have ended by their holders' clocks although these do not know it yet: the
+    /// tags and clients of holders that stand still.
+    pub fn expired(&self, at: Instant, clients: &[Client], lock: usize) -> Vec<(usize, Tag)> {
+        let ended = |it: &&Holder| !valid(at, clients, it);
+        self.locks[lock].iter().filter(ended).map(|it| (it.incarnation, it.tag)).collect()
+    }
+
+    /// Whether somebody else's hold on the lock is valid now.
+    pub fn overlap(
+        &self,
+        at: Instant,
+        clients: &[Client],
+        slot: usize,
+        who: Who,
+        lock: usize,
+        since: Option<Instant>,
+    ) -> Result<(), Slip> {
+        let mut slipped = Ok(());
+        for it in self.locks[lock].iter().filter(|it| it.who != who) {
+            if !valid(at, clients, it) {
+                continue;
+            }
+            let local = matches!((it.who, who), (Who::Local { .. }, Who::Local { .. }))
+                && it.incarnation == clients[slot].incarnation;
+            let excused =
+                [it.since, since].iter().any(|since| self.broken_since(lock, since.unwrap_or(0)));
+            if local || !excused {
+                return Err(Slip::Broken(format!(
+                    "lock {lock}: {who:?} at c{slot} and {:?} at c{} (token {}) at once",
+                    it.who, it.slot, it.token
+                )));
+            }
+            slipped = Err(Slip::Excused);
+        }
+        slipped
+    }
+}
+
+fn valid(at: Instant, clients: &[Client], holder: &Holder) -> bool {
+    let client = &clients[holder.slot];
+    client.incarnation == holder.incarnation
+        && client.up
+        && client
+            .engine
+            .remaining(client.clock.read(at), holder.key)
+            .is_some_and(|left| !left.is_zero())
+}

@@ -1,0 +1,191 @@
+//! Promise 2: tokens grow with the grants.
+
+use std::collections::BTreeMap;
+
+use fencelock_engine::options::TOKEN_BLOCK;
+use fencelock_engine::{HoldId, OwnerId};
+
+use crate::check::{Slip, StoreGrant};
+use crate::clock::Instant;
+
+/// One grant of the store and the tokens under it.
+#[derive(Clone, Debug)]
+pub(crate) struct Tenure {
+    pub first: u64,
+    pub hold: HoldId,
+    pub owner: Option<OwnerId>,
+    pub incarnation: usize,
+    pub granted_at: Instant,
+}
+
+impl Tenure {
+    fn of(grant: &StoreGrant, at: Instant) -> Tenure {
+        Tenure {
+            first: grant.token,
+            hold: grant.hold,
+            owner: grant.owner.clone(),
+            incarnation: grant.incarnation,
+            granted_at: grant.asked.unwrap_or(at),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Lock {
+    tenures: BTreeMap<u64, Tenure>,
+    /// The highest token that reached a caller.
+    highest: u64,
+    /// The counter was lost since the last grant.
+    forgotten: bool,
+    /// The store went back to an earlier state since.
+    rolled_back: bool,
+    /// When it was lost last, by the store's clock; and whether that was within two blocks.
+    lost_at: u64,
+    lost_twice: bool,
+    /// Since then the store's clock was behind the tokens that were given out: a grant of that time
+    /// may be heard of much later.
+    behind: bool,
+    /// Tokens went back by the double fault that is stated.
+    excused: bool,
+}
+
+impl Lock {
+    /// The highest token that was given out, also when it is still on its way to a caller.
+    fn known(&self) -> u64 {
+        let last = self.tenures.last_key_value().map_or(0, |(first, _)| *first);
+        self.highest.max(last)
+    }
+}
+
+/// The tokens of every lock.
+#[derive(Debug)]
+pub(crate) struct TokenOrder {
+    locks: Vec<Lock>,
+    /// The store's clock went back in this run.
+    pub went_back: bool,
+}
+
+impl TokenOrder {
+    pub fn new(locks: usize) -> TokenOrder {
+        TokenOrder { locks: (0..locks).map(|_| Lock::default()).collect(), went_back: false }
+    }
+
+    /// The counter is lost, or went back.
+    pub fn forgets(&mut self, clock: u64, lock: Option<usize>) {
+        for (index, it) in self.locks.iter_mut().enumerate() {
+            if lock.is_none_or(|lock| lock == index) {
+                it.forgotten = true;
+                it.lost_twice = clock < it.lost_at + 2 * TOKEN_BLOCK;
+                it.lost_at = clock;
+                it.behind |= clock <= it.known();
+            }
+        }
+    }
+
+    /// The store went back to an earlier state.
+    pub fn rolled_back(&mut self) {
+        for it in &mut self.locks {
+            it.rolled_back = true;
+        }
+    }
+
+    /// The store's clock was set back, to this.
+    pub fn goes_back(&mut self, clock: u64) {
+        self.went_back = true;
+        for it in &mut self.locks {
+            it.behind |= it.forgotten && clock <= it.known();
+        }
+    }
+
+    pub fn excused(&self, lock: usize) -> bool {
+        self.locks[lock].excused
+    }
+
+    /// The store shows a grant; true when it is a new one.
+    pub fn store_granted(
+        &mut self,
+        at: Instant,
+        clock: u64,
+        grant: &StoreGrant,
+    ) -> Result<bool, String> {
+        let lock = &mut self.locks[grant.lock];
+        if lock.excused {
+            return Ok(false);
+        }
+        if let Some(tenure) = lock.tenures.get(&grant.token) {
+            let same = tenure.hold == grant.hold
+                || (tenure.owner.is_some() && tenure.owner == grant.owner);
+            if same {
+                return Ok(false);
+            }
+        } else if grant.owner.is_some() && lock.rolled_back && grant.token < lock.known() {
+            // A hold that was over, and of which nobody had heard, lives again in what the store
+            // went back to, and its owner joins it.
+            lock.tenures.insert(grant.token, Tenure::of(grant, at));
+            return Ok(false);
+        }
+        let repeated = lock.tenures.contains_key(&grant.token) || grant.token <= lock.highest;
+        let before = lock.tenures.last_key_value().map_or(0, |(first, _)| *first);
+        // Both at once: the counter is lost, and the clock is behind the tokens.
+        let back = self.went_back || lock.lost_twice;
+        let known = lock.known();
+        let behind = clock <= known || lock.behind;
+        if grant.token <= known && lock.forgotten && back && behind {
+            lock.excused = true;
+            lock.tenures.clear();
+            return Ok(true);
+        }
+        if repeated {
+            return Err(format!(
+                "lock {}: the store grants {} to {:?} after {} was given out",
+                grant.lock, grant.token, grant.hold, lock.highest
+            ));
+        }
+        // As long as tokens stay below one that was granted before the loss, they may meet it.
+        lock.forgotten &= grant.token < before;
+        lock.behind &= lock.forgotten;
+        lock.rolled_back &= lock.forgotten;
+        lock.tenures.insert(grant.token, Tenure::of(grant, at));
+        Ok(true)
+    }
+
+    /// The store's newest grant.
+    pub fn newest(&self, lock: usize) -> Option<&Tenure> {
+        self.locks[lock].tenures.last_key_value().map(|(_, tenure)| tenure)
+    }
+
+    /// The grant of the store under which a client's token was given out.
+    pub fn tenure(&self, lock: usize, incarnation: usize, token: u64) -> Option<&Tenure> {
+        let below = self.locks[lock].tenures.range(..=token).rev();
+        below.map(|(_, tenure)| tenure).find(|tenure| {
+            tenure.incarnation == incarnation || (tenure.first == token && tenure.owner.is_some())
+        })
+    }
+
+    /// Whether a token belongs to an explicit owner's holds.
+    pub fn is_shared(&self, lock: usize, token: u64) -> bool {
+        self.locks[lock].tenures.get(&token).is_some_and(|tenure| tenure.owner.is_some())
+    }
+
+    /// A token reached a caller. `joins`: the owner has the lock already. `broken`: the tenure was
+    /// granted before the store broke an assumption.
+    pub fn delivered(
+        &mut self,
+        lock: usize,
+        token: u64,
+        joins: bool,
+        broken: bool,
+    ) -> Result<(), Slip> {
+        let it = &mut self.locks[lock];
+        let fine = token > it.highest || joins;
+        if !fine && !broken && !it.excused {
+            let highest = it.highest;
+            return Err(Slip::Broken(format!(
+                "lock {lock}: token {token} reaches a caller after {highest} (joins: {joins})"
+            )));
+        }
+        it.highest = it.highest.max(token);
+        // One of a grant that was under way while the store forgot may come after its successor's.
+        if fine || !it.excused { Ok(()) } else { Err(Slip::Excused) }
+    }
+}

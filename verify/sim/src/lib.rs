@@ -1,0 +1,48 @@
+//! The simulator of Fencelock: the real engine over model stores, in one seeded world.
+
+mod bias;
+mod check;
+mod chronicle;
+mod client;
+mod clock;
+mod cost;
+mod cover;
+mod dice;
+mod drive;
+mod edit;
+mod event;
+pub mod exhaust;
+mod fault;
+mod ids;
+mod ledger;
+mod network;
+mod plan;
+pub mod planted;
+mod queue;
+pub mod redis;
+mod runner;
+mod scene;
+mod server;
+mod settle;
+pub mod shrink;
+mod store;
+pub mod table;
+mod trace;
+mod turn;
+mod world;
+pub mod zookeeper;
+
+pub use bias::Bias;
+pub use check::Violation;
+pub use chronicle::Chronicle;
+pub use cost::Cost;
+pub use cover::{Cover, Coverage};
+pub use dice::Dice;
+pub use edit::{Case, Edits};
+pub use fault::{Fault, Memory, Refusing};
+pub use plan::{Habits, Hazards, Plan, Profile, StoreKind};
+pub use runner::{Runner, Tally};
+pub use scene::{Scene, Shop};
+pub use store::{Reach, RecordStore, RedisStore, Store};
+pub use trace::Trace;
+pub use world::{Run, World};

@@ -1,0 +1,193 @@
+//! The rules in Rust over a map of records, as the memory and SQLite stores run them.
+
+use std::collections::BTreeMap;
+
+use fencelock_engine::plant::{self, Bug};
+use fencelock_engine::reply::{Body, Failure, Refusal, RefusalKind, Reply, Standing};
+use fencelock_engine::request::{Op, Release};
+use fencelock_engine::store::{Caller, Record};
+use fencelock_engine::{ClientId, HoldId, Name};
+
+use crate::fault::Refusing;
+use crate::store::{Reach, Store};
+
+/// A map of records.
+#[derive(Debug, Default)]
+pub struct RecordStore {
+    callers: Vec<Caller>,
+    // A run has three locks at most: a list is the fastest map.
+    records: Vec<(Name, Record)>,
+    replica: Vec<(Name, Record)>,
+    refusing: Option<Refusing>,
+    foreign: Vec<Name>,
+    work: u64,
+    /// Of how many losses each hold's latest acquire was told; only with a bug that was planted.
+    told: BTreeMap<HoldId, u32>,
+}
+
+impl RecordStore {
+    fn record(records: &mut Vec<(Name, Record)>, lock: &Name) -> usize {
+        match records.iter().position(|(name, _)| name == lock) {
+            Some(index) => index,
+            None => {
+                records.push((lock.clone(), Record::default()));
+                records.len() - 1
+            }
+        }
+    }
+
+    fn refuses(&self, op: &Op) -> bool {
+        match (self.refusing, op) {
+            (None, _) | (Some(_), Op::Inspect(_) | Op::List { .. } | Op::Time) => false,
+            (Some(Refusing::ReadOnly), _) => true,
+            (Some(Refusing::MemoryFull), op) => {
+                matches!(op, Op::Acquire(_)) || plant::on(Bug::FullMemoryStopsRenewals)
+            }
+        }
+    }
+}
+
+impl RecordStore {
+    /// A request for one lock fails with its key; in a batch only that lock's part does.
+    fn check_foreign(&self, op: &Op) -> Result<(), Failure> {
+        if self.foreign.is_empty() {
+            return Ok(());
+        }
+        let foreign = |lock: &Name| self.foreign.contains(lock);
+        let fails = match op {
+            Op::Acquire(ask) => foreign(&ask.lock),
+            Op::Release(release) => foreign(&release.lock),
+            Op::Break(what) => foreign(&what.lock),
+            Op::Inspect(lock) => foreign(lock),
+            Op::Beat(beats) if plant::on(Bug::BatchFailsWhole) => {
+                beats.iter().any(|beat| foreign(&beat.lock))
+            }
+            Op::Beat(_) | Op::List { .. } | Op::Time | Op::Revoke(_) => false,
+        };
+        if fails { Err(Failure::Refused(foreign_key())) } else { Ok(()) }
+    }
+}
+
+fn foreign_key() -> Refusal {
+    Refusal {
+        kind: RefusalKind::Misconfigured,
+        message: "another program uses the lock's key; choose another name".to_owned(),
+    }
+}
+
+impl Store for RecordStore {
+    fn reset(&mut self) {
+        self.callers.clear();
+        self.records.clear();
+        self.replica.clear();
+        self.refusing = None;
+        self.foreign.clear();
+        self.told.clear();
+    }
+
+    fn enrol(&mut self, number: u64, polling: bool) {
+        let client = ClientId::new(number, "sim").expect("a short label");
+        self.callers.push(Caller { client, polling });
+    }
+
+    fn execute(
+        &mut self,
+        now: u64,
+        incarnation: usize,
+        op: &Op,
+        reach: &mut Reach,
+    ) -> Result<Reply, Failure> {
+        if self.refuses(op) {
+            return Err(Failure::Refused(Refusal {
+                kind: RefusalKind::Retry,
+                message: "the model store refuses for a while; try again".to_owned(),
+            }));
+        }
+        self.check_foreign(op)?;
+        self.work += match op {
+            Op::Beat(beats) => beats.len() as u64,
+            _ => 1,
+        };
+        let RecordStore { callers, records, foreign, told, .. } = self;
+        let caller = &callers[incarnation];
+        let body = match op {
+            Op::Acquire(ask) => {
+                let index = RecordStore::record(records, &ask.lock);
+                let state = records[index].1.acquire(now, caller, ask, reach);
+                let state = state.map_err(Failure::Refused)?;
+                if plant::on(Bug::StrayJoinTells) && state.standing == Standing::Granted {
+                    told.insert(ask.hold, state.losses);
+                }
+                Body::Acquire(state)
+            }
+            Op::Beat(beats) => Body::Beat(
+                beats
+                    .iter()
+                    .map(|beat| {
+                        if foreign.contains(&beat.lock) {
+                            return Err(foreign_key());
+                        }
+                        let index = RecordStore::record(records, &beat.lock);
+                        records[index].1.beat(now, caller, beat, reach)
+                    })
+                    .collect(),
+            ),
+            Op::Release(release) => {
+                let index = RecordStore::record(records, &release.lock);
+                let wrong = told.get(&release.hold);
+                let wrong = wrong.map(|&losses| Release { losses, ..release.clone() });
+                let release = wrong.as_ref().unwrap_or(release);
+                Body::Release(records[index].1.release(now, release, reach))
+            }
+            Op::Inspect(lock) => Body::Inspect(
+                records.iter().find(|(name, _)| name == lock).map(|(n, r)| r.inspect(now, n)),
+            ),
+            Op::List { prefix, limit } => {
+                let names = records.iter().map(|(name, _)| name);
+                let names = names.filter(|name| name.as_str().starts_with(prefix.as_str()));
+                Body::List(names.take(*limit).cloned().collect())
+            }
+            Op::Break(what) => {
+                let index = RecordStore::record(records, &what.lock);
+                Body::Break(records[index].1.break_lock(now, what, reach))
+            }
+            Op::Revoke(_) => Body::Revoke(false),
+            Op::Time => Body::Time,
+        };
+        Ok(Reply { now, body })
+    }
+
+    /// A record is one thing to read and write, however many wait for it.
+    fn work(&mut self) -> u64 {
+        std::mem::take(&mut self.work)
+    }
+
+    fn wipe(&mut self) {
+        self.records.clear();
+        self.replica.clear();
+    }
+
+    fn evict(&mut self, lock: &Name) {
+        self.records.retain(|(name, _)| name != lock);
+    }
+
+    fn snapshot(&mut self) {
+        self.replica.clone_from(&self.records);
+    }
+
+    fn rollback(&mut self) {
+        self.records.clone_from(&self.replica);
+    }
+
+    fn foreign(&mut self, lock: &Name, queue: Option<bool>) {
+        self.foreign.retain(|name| name != lock);
+        self.evict(lock);
+        if queue.is_some() {
+            self.foreign.push(lock.clone());
+        }
+    }
+
+    fn refuse(&mut self, how: Option<Refusing>) {
+        self.refusing = how;
+    }
+}

@@ -1,0 +1,394 @@
+//! One sequence, applied to the rules and to a server.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fencelock_engine::id::HoldId;
+use fencelock_engine::name::Name;
+use fencelock_engine::redis::{Command, Value, decode_record};
+use fencelock_engine::reply::{
+    Body, Failure, Push, Refusal, RefusalKind, Released, Reply, Standing, State,
+};
+use fencelock_engine::request::{Op, Release};
+use fencelock_engine::store::{Announce, Delivery, Record, StoredWaiter};
+
+use crate::clients::Client;
+use crate::plan::{Change, Plan};
+
+/// Messages as they came: channel and payload.
+pub type Published = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// What runs the scripts.
+pub trait Server {
+    fn run(&mut self, now: u64, command: &Command) -> (Value, Published);
+    fn subscribe(&mut self, channel: &[u8], on: bool);
+    fn flush(&mut self);
+    fn evict(&mut self, key: &[u8]);
+    fn set_oom(&mut self, on: bool);
+    fn set_readonly(&mut self, on: bool);
+    fn set_publish_denied(&mut self, on: bool);
+    /// The hash at a key, as `HGETALL` gives it.
+    fn hash(&mut self, key: &[u8]) -> Vec<Value>;
+    /// The members of the sorted set at a key with their scores, in order.
+    fn sorted(&mut self, key: &[u8]) -> Vec<(Vec<u8>, i64)>;
+}
+
+/// What was compared, and which of the rarer cases came up.
+#[derive(Debug, Default)]
+pub struct Counts {
+    operations: u64,
+    seen: BTreeMap<&'static str, u64>,
+}
+
+impl Counts {
+    fn see(&mut self, what: &'static str) {
+        *self.seen.entry(what).or_default() += 1;
+    }
+
+    /// A comparison that never met the hard cases has shown nothing.
+    pub fn assert_met(&self) {
+        for case in [
+            "granted",
+            "queued",
+            "contended",
+            "late",
+            "released",
+            "gone",
+            "not held",
+            "co-hold",
+            "push granted",
+            "push wanted",
+            "push broken",
+            "publish failed",
+            "refused",
+            "silenced",
+            "release done",
+            "release left",
+            "release unknown",
+            "claim",
+            "loss told",
+            "loss not told",
+        ] {
+            assert!(self.seen.get(case).is_some_and(|n| *n >= 5), "too few of: {case}, {self:?}");
+        }
+    }
+
+    fn see_state(&mut self, state: &State) {
+        self.see(match state.standing {
+            Standing::Granted => "granted",
+            Standing::Queued => "queued",
+            Standing::Contended => "contended",
+            Standing::Late => "late",
+            Standing::Released => "released",
+            Standing::Gone => "gone",
+            Standing::NotHeld => "not held",
+        });
+        if state.publish_failed {
+            self.see("publish failed");
+        }
+    }
+
+    /// A release of one of several holds of an owner who lost another.
+    fn see_release(&mut self, release: &Release, record: &Record) {
+        let there = record.holds.iter().any(|hold| hold.hold == release.hold);
+        if there && record.losses > 0 && release.told && !release.lost {
+            let told = release.losses == record.losses;
+            self.see(if told { "loss told" } else { "loss not told" });
+        }
+    }
+
+    fn see_record(&mut self, record: &Record) {
+        let cases = [
+            ("co-hold", record.holds.len() > 1),
+            ("claim", record.holds.iter().any(|hold| hold.claim)),
+            ("silenced", record.waiters.iter().any(|waiter| waiter.silent)),
+        ];
+        for (case, met) in cases {
+            if met {
+                self.see(case);
+            }
+        }
+    }
+}
+
+/// The pushes that the rules want, to whom somebody listens.
+struct Inboxes<'a> {
+    clients: &'a [Client],
+    denied: bool,
+    pushes: Vec<(String, Push)>,
+}
+
+impl Announce for Inboxes<'_> {
+    fn announce(&mut self, client: &str, push: Push) -> Delivery {
+        if self.denied {
+            return Delivery::Failed;
+        }
+        if !self.clients.iter().any(|other| other.id.id() == client && other.subscribed) {
+            return Delivery::Nobody;
+        }
+        self.pushes.push((client.to_owned(), push));
+        Delivery::Delivered
+    }
+}
+
+struct World {
+    now: u64,
+    names: Vec<Name>,
+    records: Vec<Record>,
+    clients: Vec<Client>,
+    denied: bool,
+    /// Of whose queue one key is lost: the next contact mends it.
+    torn: Vec<bool>,
+}
+
+impl World {
+    fn new(server: &mut dyn Server) -> World {
+        let names = ["job", "we{ird}%7B} näme"].map(|name| Name::new(name).unwrap());
+        server.flush();
+        server.set_oom(false);
+        server.set_readonly(false);
+        server.set_publish_denied(false);
+        let clients: Vec<Client> = (1..=4).map(Client::new).collect();
+        for client in &clients {
+            server.subscribe(client.codec.channel(), true);
+        }
+        World {
+            now: 1_700_000_000_000_000,
+            records: vec![Record::default(); names.len()],
+            names: names.to_vec(),
+            clients,
+            denied: false,
+            torn: vec![false; names.len()],
+        }
+    }
+
+    fn change(&mut self, server: &mut dyn Server, change: Change) {
+        match change {
+            Change::Flush => {
+                server.flush();
+                self.records.fill(Record::default());
+                self.torn.fill(false);
+            }
+            Change::EvictRecord(at) => {
+                server.evict(&self.clients[0].codec.keys(&self.names[at])[0]);
+                let waiters = std::mem::take(&mut self.records[at].waiters);
+                self.records[at] = Record { waiters, ..Record::default() };
+            }
+            Change::EvictQueue(at) => {
+                let [_, entries, order] = self.clients[0].codec.keys(&self.names[at]);
+                server.evict(&entries);
+                server.evict(&order);
+                self.records[at].waiters.clear();
+            }
+            Change::EvictEntries(at) => {
+                server.evict(&self.clients[0].codec.keys(&self.names[at])[1]);
+                self.records[at].waiters.clear();
+                self.torn[at] = true;
+            }
+            Change::EvictOrder(at) => {
+                server.evict(&self.clients[0].codec.keys(&self.names[at])[2]);
+                self.torn[at] = true;
+            }
+            Change::Oom(on) => server.set_oom(on),
+            Change::ReadOnly(on) => server.set_readonly(on),
+            Change::PublishDenied(on) => {
+                self.denied = on;
+                server.set_publish_denied(on);
+            }
+            Change::Subscribed(at, on) => {
+                self.clients[at].subscribed = on;
+                server.subscribe(self.clients[at].codec.channel(), on);
+            }
+            Change::Polling(at, on) => self.clients[at].set_polling(on),
+        }
+    }
+
+    fn at(&self, name: &Name) -> usize {
+        self.names.iter().position(|other| other == name).unwrap()
+    }
+
+    /// What the rules say to `op`. What the server refused was not executed: it is left out, and
+    /// the comparison of the states shows whether that is true.
+    fn expect(
+        &mut self,
+        client: usize,
+        op: &Op,
+        got: &Result<Reply, Failure>,
+    ) -> (Result<Reply, Failure>, Vec<(String, Push)>) {
+        let now = self.now;
+        let caller = self.clients[client].caller();
+        let mut out = Inboxes { clients: &self.clients, denied: self.denied, pushes: Vec::new() };
+        let refused = RefusalKind::Retry;
+        if matches!(op, Op::Release(release) if release.alone)
+            && matches!(got, Err(Failure::Refused(Refusal { kind: RefusalKind::Again, .. })))
+        {
+            return (got.clone(), Vec::new());
+        }
+        if let Err(Failure::Refused(Refusal { kind, .. })) = got
+            && *kind == refused
+        {
+            return (got.clone(), Vec::new());
+        }
+        let at = |name| self.names.iter().position(|other| other == name).unwrap();
+        let body = match op {
+            Op::Acquire(ask) => {
+                let record = &mut self.records[at(&ask.lock)];
+                Body::Acquire(record.acquire(now, &caller, ask, &mut out).unwrap())
+            }
+            Op::Beat(beats) => {
+                let Ok(Reply { body: Body::Beat(states), .. }) = got else { panic!("{got:?}") };
+                let answer = |(beat, got): (_, &Result<State, Refusal>)| {
+                    let beat: &fencelock_engine::request::Beat = beat;
+                    match got {
+                        Err(refusal) if refusal.kind == RefusalKind::Retry => got.clone(),
+                        _ => self.records[at(&beat.lock)].beat(now, &caller, beat, &mut out),
+                    }
+                };
+                Body::Beat(beats.iter().zip(states).map(answer).collect())
+            }
+            Op::Release(release) => {
+                let record = &mut self.records[at(&release.lock)];
+                Body::Release(record.release(now, release, &mut out))
+            }
+            Op::Break(what) => {
+                let record = &mut self.records[at(&what.lock)];
+                Body::Break(record.break_lock(now, what, &mut out))
+            }
+            Op::Inspect(name) => {
+                let record = &self.records[at(name)];
+                let unknown = *record == Record::default();
+                // A queue whose waiters are all forgotten is nothing, either.
+                let info = record.inspect(now, name);
+                let nothing =
+                    info.last_token == 0 && info.holds.is_empty() && info.waiters.is_empty();
+                Body::Inspect((!unknown && !nothing).then_some(info))
+            }
+            Op::List { .. } | Op::Revoke(_) | Op::Time => unreachable!("not planned"),
+        };
+        (Ok(Reply { now, body }), out.pushes)
+    }
+
+    /// Whoever was answered has mended what was lost.
+    fn mended(&mut self, op: &Op, got: &Result<Reply, Failure>) {
+        match (op, got) {
+            (_, Err(_)) | (Op::Inspect(_), _) => {}
+            (Op::Beat(beats), Ok(Reply { body: Body::Beat(states), .. })) => {
+                for (beat, _) in beats.iter().zip(states).filter(|(_, state)| state.is_ok()) {
+                    let at = self.at(&beat.lock);
+                    self.torn[at] = false;
+                }
+            }
+            (op, Ok(_)) => {
+                let at = self.at(lock_of(op, &self.names[0]));
+                self.torn[at] = false;
+            }
+        }
+    }
+
+    /// The state as the server has it, and as the rules have it.
+    fn check_states(&self, server: &mut dyn Server, trace: &str) {
+        for (name, record) in self.names.iter().zip(&self.records) {
+            let [main, queue, order] = self.clients[0].codec.keys(name);
+            let stored = decode_record(&server.hash(&main), &server.hash(&queue)).unwrap();
+            let mut expected = record.clone();
+            // The scripts keep the first half of its id.
+            expected.released = expected.released.map(|hold| HoldId(hold.0 >> 64 << 64));
+            for hold in &mut expected.holds {
+                hold.asked = hold.lease;
+            }
+            assert_eq!(stored, expected, "the stored state of {name:?} differs\n{trace}");
+            let mut places: Vec<(Vec<u8>, i64)> = record.waiters.iter().map(place).collect();
+            places.sort_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
+            if !self.torn[self.at(name)] {
+                assert_eq!(server.sorted(&order), places, "the order of {name:?} differs\n{trace}");
+            }
+        }
+    }
+}
+
+fn place(waiter: &StoredWaiter) -> (Vec<u8>, i64) {
+    let ticket = i64::try_from(waiter.ticket).unwrap();
+    let score = if waiter.silent { -ticket } else { ticket };
+    (waiter.hold.to_string().into_bytes(), score)
+}
+
+/// Applies one sequence to both and compares after every step.
+pub fn run(server: &mut dyn Server, seed: u64, steps: usize, counts: &mut Counts) {
+    let mut plan = Plan::new(seed);
+    let mut world = World::new(server);
+    for step in 0..steps {
+        world.now = plan.tick(world.now);
+        if let Some(change) = plan.change(world.clients.len(), world.names.len()) {
+            world.change(server, change);
+        }
+        let op = plan.op(world.now, &world.names, &world.records);
+        // It reads what is there, and mends nothing.
+        if matches!(&op, Op::Inspect(name) if world.torn[world.at(name)]) {
+            continue;
+        }
+        if let Op::Release(release) = &op {
+            counts.see_release(release, &world.records[world.at(&release.lock)]);
+        }
+        let client = plan.index(world.clients.len());
+        let trace = format!("seed {seed} step {step} now {} client {client}: {op:?}", world.now);
+
+        let command = world.clients[client].codec.encode(&op);
+        let (value, published) = server.run(world.now, &command);
+        let got = world.clients[client].codec.decode(&op, value);
+        let (expected, pushes) = world.expect(client, &op, &got);
+        assert_eq!(got, expected, "the replies differ (server's first)\n{trace}");
+        let read = |(channel, payload): &(Vec<u8>, Vec<u8>)| {
+            let by = |client: &&Client| client.codec.channel() == channel;
+            let client = world.clients.iter().find(by).expect("a channel of ours");
+            (client.id.id().to_owned(), client.codec.decode_push(payload).expect("a push"))
+        };
+        let published: Vec<_> = published.iter().map(read).collect();
+        assert_eq!(published, pushes, "the pushes differ (server's first)\n{trace}");
+        world.mended(&op, &got);
+        world.check_states(server, &trace);
+        counts.operations += 1;
+        note(counts, &got, &pushes, &world.records[world.at(lock_of(&op, &world.names[0]))]);
+    }
+}
+
+fn lock_of<'a>(op: &'a Op, other: &'a Name) -> &'a Name {
+    match op {
+        Op::Acquire(ask) => &ask.lock,
+        Op::Release(release) => &release.lock,
+        Op::Break(what) => &what.lock,
+        _ => other,
+    }
+}
+
+fn note(
+    counts: &mut Counts,
+    got: &Result<Reply, Failure>,
+    pushes: &[(String, Push)],
+    record: &Record,
+) {
+    counts.see_record(record);
+    for (_, push) in pushes {
+        counts.see(match push {
+            Push::Granted { .. } => "push granted",
+            Push::Wanted { .. } => "push wanted",
+            Push::Broken { .. } => "push broken",
+            Push::Changed { .. } => "push changed",
+        });
+    }
+    match got {
+        Err(_) => counts.see("refused"),
+        Ok(Reply { body: Body::Acquire(state), .. }) => counts.see_state(state),
+        Ok(Reply { body: Body::Beat(states), .. }) => {
+            for state in states.iter().flatten() {
+                counts.see_state(state);
+                assert!(state.lease <= Duration::from_secs(31 + 90));
+            }
+        }
+        Ok(Reply { body: Body::Release(released), .. }) => counts.see(match released {
+            Released::Done => "release done",
+            Released::Left => "release left",
+            Released::Unknown => "release unknown",
+        }),
+        Ok(_) => {}
+    }
+}

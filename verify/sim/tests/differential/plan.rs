@@ -1,0 +1,212 @@
+//! What happens next, drawn from a seed.
+
+use std::time::Duration;
+
+use fencelock_engine::id::{HoldId, OwnerId};
+use fencelock_engine::name::Name;
+use fencelock_engine::request::{Acquire, Beat, Break, Mode, Op, Release, Wait};
+use fencelock_engine::store::Record;
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+
+/// A fault, or a change of what surrounds the store.
+#[derive(Clone, Copy, Debug)]
+pub enum Change {
+    Flush,
+    EvictRecord(usize),
+    EvictQueue(usize),
+    EvictEntries(usize),
+    EvictOrder(usize),
+    Oom(bool),
+    ReadOnly(bool),
+    PublishDenied(bool),
+    Subscribed(usize, bool),
+    Polling(usize, bool),
+}
+
+/// One draw after another.
+pub struct Plan {
+    rng: ChaCha8Rng,
+    next_hold: u128,
+}
+
+impl Plan {
+    pub fn new(seed: u64) -> Plan {
+        Plan { rng: ChaCha8Rng::seed_from_u64(seed), next_hold: u128::from(seed) << 64 }
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.rng.next_u64() % n
+    }
+
+    pub fn index(&mut self, n: usize) -> usize {
+        usize::try_from(self.below(n as u64)).unwrap()
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    /// How the store's clock moves: mostly a little, at times past a claim or a lease, seldom
+    /// back.
+    pub fn tick(&mut self, now: u64) -> u64 {
+        match self.below(100) {
+            0..20 => now,
+            20..60 => now + self.below(50_000),
+            60..85 => now + self.below(1_000_000),
+            85..95 => now + self.below(4_000_000),
+            95..98 => now + self.below(40_000_000),
+            98 => now - self.below(3_000_000),
+            _ => now - self.below(90_000_000),
+        }
+    }
+
+    pub fn change(&mut self, clients: usize, locks: usize) -> Option<Change> {
+        Some(match self.below(160) {
+            0 => Change::Flush,
+            1 => Change::EvictRecord(self.index(locks)),
+            2 => Change::EvictQueue(self.index(locks)),
+            3 => Change::Oom(true),
+            4..7 => Change::Oom(false),
+            7 => Change::ReadOnly(true),
+            8..11 => Change::ReadOnly(false),
+            11 => Change::PublishDenied(true),
+            12..14 => Change::PublishDenied(false),
+            14..17 => Change::Subscribed(self.index(clients), false),
+            17..24 => Change::Subscribed(self.index(clients), true),
+            24 => Change::Polling(self.index(clients), true),
+            25..28 => Change::Polling(self.index(clients), false),
+            28 => Change::EvictEntries(self.index(locks)),
+            29 => Change::EvictOrder(self.index(locks)),
+            _ => return None,
+        })
+    }
+
+    fn owner(&mut self) -> Option<OwnerId> {
+        match self.below(5) {
+            0..2 => Some(OwnerId::new("owner one").unwrap()),
+            2 => Some(OwnerId::new("zwei").unwrap()),
+            _ => None,
+        }
+    }
+
+    /// A hold that the record knows, mostly; else one it knew, or a new one.
+    fn hold(&mut self, record: &Record) -> HoldId {
+        let holds = record.holds.iter().map(|hold| hold.hold);
+        let waiters = record.waiters.iter().map(|waiter| waiter.hold);
+        let known: Vec<HoldId> = holds.chain(waiters).chain(record.released).collect();
+        if known.is_empty() || self.chance(10) {
+            return self.fresh();
+        }
+        known[self.index(known.len())]
+    }
+
+    fn fresh(&mut self) -> HoldId {
+        self.next_hold += 1;
+        // Not in the order of their making, so that ties are settled by id and not by age.
+        HoldId(self.next_hold.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835))
+    }
+
+    fn lease(&mut self) -> Duration {
+        Duration::from_nanos([100_000_000, 2_000_000_123, 30_000_000_000][self.index(3)])
+    }
+
+    fn release(&mut self, lock: &Name, record: &Record) -> Release {
+        // What was lost beside others is told, or not, by a release of one of those.
+        let hold = match record.losses > 0 && self.chance(70) {
+            true => record.holds[self.index(record.holds.len())].hold,
+            false => self.hold(record),
+        };
+        let used = if self.chance(50) { 0 } else { record.token + self.below(300) };
+        let losses =
+            if self.chance(60) { u32::try_from(self.below(3)).unwrap() } else { record.losses };
+        let (told, lost, alone) = (self.chance(80), self.chance(15), self.chance(30));
+        Release {
+            lock: lock.clone(),
+            hold,
+            used,
+            told,
+            lost,
+            losses,
+            retention: Duration::from_secs(86_400),
+            alone,
+        }
+    }
+
+    fn wait(&mut self, now: u64) -> Wait {
+        let ticket = match self.below(10) {
+            0 => now - self.below(5_000_000),
+            1 => now / 1_000_000 * 1_000_000,
+            _ => 0,
+        };
+        Wait {
+            ticket,
+            claim: Duration::from_millis([100, 1_000, 3_000][self.index(3)]),
+            silence: Duration::from_millis([300, 3_000][self.index(2)]),
+        }
+    }
+
+    fn acquire(&mut self, now: u64, lock: &Name, record: &Record) -> Acquire {
+        let wait = if self.chance(75) { Some(self.wait(now)) } else { None };
+        let hold = if self.chance(20) { self.hold(record) } else { self.fresh() };
+        let horizon = wait.map_or(3_000_000, |wait| u64::try_from(wait.claim.as_micros()).unwrap());
+        let not_after = match self.below(20) {
+            0 => now - self.below(2),
+            1 => now + 2 * horizon + self.below(2),
+            _ => now + horizon,
+        };
+        let owner = self.owner();
+        Acquire {
+            lock: lock.clone(),
+            hold,
+            mode: Mode::Exclusive,
+            lease: self.lease(),
+            not_after,
+            floor: if self.chance(20) { now + self.below(5_000_000) } else { 0 },
+            wait,
+            attach: (self.chance(10)).then(|| record.token + u64::from(self.chance(20))),
+            after: self.chance(12).then(|| self.release(lock, record)),
+            owner,
+        }
+    }
+
+    /// Holds and waiters of one client, as its beat names them.
+    fn beats(&mut self, locks: &[Name], records: &[Record]) -> Vec<Beat> {
+        let mut beats: Vec<Beat> = Vec::new();
+        for _ in 0..1 + self.below(4) {
+            let at = self.index(locks.len());
+            let record = &records[at];
+            let hold = self.hold(record);
+            let again = beats.iter().any(|beat| beat.lock == locks[at]);
+            if again && beats.iter().any(|beat| beat.hold == hold) {
+                continue;
+            }
+            let used = match self.below(6) {
+                0..3 => 0,
+                3 => record.token + self.below(5_000_000),
+                4 => record.used,
+                _ => record.used + self.below(3),
+            };
+            let lease = self.lease();
+            let silence = Duration::from_millis([300, 3_000, 30_000][self.index(3)]);
+            beats.push(Beat { lock: locks[at].clone(), hold, lease, used, silence });
+        }
+        beats
+    }
+
+    pub fn op(&mut self, now: u64, locks: &[Name], records: &[Record]) -> Op {
+        let at = self.index(locks.len());
+        let (lock, record) = (&locks[at], &records[at]);
+        match self.below(100) {
+            0..42 => Op::Acquire(self.acquire(now, lock, record)),
+            42..68 => Op::Release(self.release(lock, record)),
+            68..95 => Op::Beat(self.beats(locks, records)),
+            95..98 => Op::Inspect(lock.clone()),
+            _ => {
+                let token = (record.token + 2 * self.below(2)).saturating_sub(self.below(2));
+                let hold = self.chance(30).then(|| self.hold(record));
+                Op::Break(Break { lock: lock.clone(), token, hold })
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! A few hundred seeds on each store, the same run twice, and planted bugs that must be found.
+
+use fencelock_sim::planted::{Known, Place, TABLE, hunt};
+use fencelock_sim::{Runner, StoreKind, Tally, Trace};
+
+fn run(kind: StoreKind, seeds: u64) -> Tally {
+    let mut runner = Runner::default();
+    let mut tally = Tally::default();
+    for seed in 1..=seeds {
+        tally.add(&runner.run(seed, kind, Trace::silent()));
+    }
+    tally
+}
+
+#[test]
+fn record_keeps_its_promises() {
+    let tally = run(StoreKind::Record, 400);
+    assert!(tally.broken.is_empty(), "{:#?}", tally.broken);
+    assert!(tally.steps > 100_000, "only {} steps", tally.steps);
+}
+
+#[test]
+fn redis_keeps_its_promises() {
+    let tally = run(StoreKind::Redis, 80);
+    assert!(tally.broken.is_empty(), "{:#?}", tally.broken);
+}
+
+#[test]
+fn zookeeper_keeps_its_promises() {
+    let tally = run(StoreKind::ZooKeeper, 40);
+    assert!(tally.broken.is_empty(), "{:#?}", tally.broken);
+}
+
+#[test]
+fn a_seed_gives_the_same_run_twice() {
+    for kind in [StoreKind::Record, StoreKind::Redis, StoreKind::ZooKeeper] {
+        let (mut one, mut two) = (Runner::default(), Runner::default());
+        for seed in 1..=15 {
+            // The second runner has another history behind it.
+            two.run(1_000 + seed, kind, Trace::silent());
+            let first = one.run(seed, kind, Trace::silent());
+            let second = two.run(seed, kind, Trace::kept());
+            assert_eq!(first.hash, second.hash, "seed {seed} on {}", kind.name());
+            assert_eq!(first.steps, second.steps, "seed {seed} on {}", kind.name());
+            assert!(!second.trace.text().is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_planted_bug_is_found_in_the_code_and_in_the_scripts() {
+    let code = TABLE.iter().find(|it| matches!(it.place, Place::Code(_))).unwrap();
+    let found = hunt(code, 200, None).expect("row 1 is found");
+    assert_eq!(found.promise, "only the holder releases");
+    let token = TABLE.iter().find(|it| it.row == 61).unwrap();
+    assert!(hunt(token, 50, None).is_some(), "a damaged token is found");
+    // Nothing stays planted.
+    assert!(run(StoreKind::Record, 20).broken.is_empty());
+}
+
+#[test]
+fn a_seed_that_found_a_bug_is_tried_first_and_a_stale_one_costs_a_run() {
+    let bug = &TABLE[0];
+    let first = hunt(bug, 200, None).expect("row 1 is found");
+    let mut known = Known::default();
+    known.note(bug, first.seed);
+    let known = Known::read(&known.text());
+    assert_eq!(known.of(bug, 200), Some(first.seed));
+    assert_eq!(known.of(&TABLE[1], 200), None);
+    assert_eq!(known.of(bug, first.seed - 1), None, "beyond the bound");
+    let again = hunt(bug, 200, Some(first.seed)).expect("the seed finds it");
+    assert_eq!((again.seed, again.tried), (first.seed, 1));
+    // One that finds nothing: the search goes on as if it were not there.
+    let nothing = (1..first.seed).chain(201..400).find(|seed| hunt_alone(bug, *seed).is_none());
+    let stale = nothing.expect("a seed that does not find row 1");
+    let found = hunt(bug, 200, Some(stale)).expect("found all the same");
+    assert_eq!((found.seed, found.tried), (first.seed, first.tried + 1));
+}
+
+/// What one seed alone finds.
+fn hunt_alone(bug: &fencelock_sim::planted::Planted, seed: u64) -> Option<u64> {
+    hunt(bug, 0, Some(seed)).map(|found| found.seed)
+}

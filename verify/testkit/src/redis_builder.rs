@@ -1,0 +1,85 @@
+//! How a Redis server is to be started.
+
+use std::ffi::{OsStr, OsString};
+
+use crate::certs::Certificates;
+
+/// How a Redis server is to be started; made by `RedisServer::builder`.
+#[derive(Clone, Debug, Default)]
+pub struct RedisBuilder {
+    pub(crate) lines: Vec<String>,
+    pub(crate) password: Option<String>,
+    pub(crate) tls: Option<bool>,
+    pub(crate) persistent: bool,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+}
+
+impl RedisBuilder {
+    /// Adds a line of its configuration file, such as `maxmemory 1mb`.
+    #[must_use]
+    pub fn config(mut self, line: &str) -> RedisBuilder {
+        self.lines.push(line.to_owned());
+        self
+    }
+
+    /// Sets the default user's password; `RedisServer::cli` uses it.
+    #[must_use]
+    pub fn password(mut self, password: &str) -> RedisBuilder {
+        self.password = Some(password.to_owned());
+        self
+    }
+
+    /// Listens by TLS as well; `client_certificate` says whether clients must show one.
+    #[must_use]
+    pub fn tls(mut self, client_certificate: bool) -> RedisBuilder {
+        self.tls = Some(client_certificate);
+        self
+    }
+
+    /// Keeps its data over a restart (append-only file).
+    #[must_use]
+    pub fn persistent(mut self) -> RedisBuilder {
+        self.persistent = true;
+        self
+    }
+
+    /// Sets a variable of its environment.
+    #[must_use]
+    pub fn env(mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> RedisBuilder {
+        self.environment.push((key.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    pub(crate) fn file(&self, certificates: Option<&Certificates>, ports: Ports) -> String {
+        let mut lines = vec![
+            format!("port {}", ports.tcp),
+            "bind 127.0.0.1".to_owned(),
+            "unixsocket redis.sock".to_owned(),
+            "save \"\"".to_owned(),
+            "daemonize no".to_owned(),
+            format!("appendonly {}", if self.persistent { "yes" } else { "no" }),
+        ];
+        if self.persistent {
+            lines.push("appendfsync always".to_owned());
+        }
+        if let Some(password) = &self.password {
+            lines.push(format!("requirepass {password}"));
+        }
+        if let (Some(required), Some(files)) = (self.tls, certificates) {
+            lines.push(format!("tls-port {}", ports.tls));
+            lines.push(format!("tls-cert-file {}", files.server_cert.display()));
+            lines.push(format!("tls-key-file {}", files.server_key.display()));
+            lines.push(format!("tls-ca-cert-file {}", files.ca.display()));
+            lines.push(format!("tls-auth-clients {}", if required { "yes" } else { "no" }));
+        }
+        lines.extend(self.lines.iter().cloned());
+        lines.push(String::new());
+        lines.join("\n")
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ports {
+    pub(crate) tcp: u16,
+    pub(crate) tls: u16,
+}
