@@ -243,7 +243,12 @@ impl Server for Model {
     fn connect(&mut self, session: usize, again: bool) -> String {
         let now = self.now;
         if again {
-            self.clients[session].library.reconnect(now, &mut self.dice);
+            // The connection breaks; the library makes another, and sets its watches again.
+            if let Some(conn) = self.clients[session].library.conn() {
+                self.with(|ensemble, env| ensemble.hang_up(conn, 0, env));
+                let client = &mut self.clients[session];
+                client.library.broken(now, Some(conn), &mut self.dice);
+            }
         } else {
             if self.clients[session].up {
                 self.clients[session].library.close(now);
