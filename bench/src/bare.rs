@@ -45,6 +45,7 @@ impl Scripts {
             wait: Some(Wait { ticket: 0, claim, silence: claim }),
             attach: None,
             after: None,
+            local_waiters: 0,
         });
         (encoded(&self.codec, &op), hold)
     }

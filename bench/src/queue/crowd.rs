@@ -241,12 +241,13 @@ impl Crowd {
             wait: Some(Wait { ticket: 0, claim: LONG, silence: LONG }),
             attach: None,
             after: None,
+            local_waiters: 0,
         })
     }
 
     fn beat(&self, hold: HoldId, used: u64) -> Op {
         let lock = self.lock.clone();
-        Op::Beat(vec![Beat { lock, hold, lease: LONG, used, silence: LONG }])
+        Op::Beat(vec![Beat { lock, hold, lease: LONG, used, silence: LONG, local_waiters: 0 }])
     }
 
     fn release(&self, hold: HoldId, used: u64) -> Op {

@@ -236,7 +236,8 @@ pub struct LockInfo {
     pub abandoned: Abandoned,
     /// Who waits, first come first, and then who is passed over; 256 of them at the most.
     pub waiters: Vec<WaiterInfo>,
-    /// How many wait in all.
+    /// How many wait in all: the entries in the queue, those not shown among them, and who waits
+    /// within a client behind a hold or a waiter that is shown, as far as that is known.
     pub waiting: usize,
 }
 
@@ -255,6 +256,10 @@ pub struct HoldInfo {
     pub lease: Duration,
     /// Given by hand-off, and its holder not heard from yet.
     pub claim: bool,
+    /// How many callers wait within the holder's client, which hands the lock on among them, as it
+    /// said with its latest acquire or renewal: up to a renewal old, and 65,535 at the most. Exact
+    /// for a hold of the client that asks. `None` where the store keeps no such number (ZooKeeper).
+    pub local_waiters: Option<u32>,
 }
 
 /// A waiter, for people.
@@ -272,4 +277,7 @@ pub struct WaiterInfo {
     pub heard_ago: Duration,
     /// Whether it would be passed over now.
     pub silent: bool,
+    /// How many more callers wait within the waiter's client, behind the one that this entry will be
+    /// granted to; as [`HoldInfo::local_waiters`].
+    pub local_waiters: Option<u32>,
 }

@@ -66,6 +66,9 @@ pub enum Op {
 /// How many holds one [`Op::Beat`] may carry.
 pub const MAX_BEATS: usize = 100;
 
+/// The most that an entry reports of those who wait within its client; more are reported as this.
+pub const MAX_LOCAL_WAITERS: u32 = 65_535;
+
 /// Take the lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Acquire {
@@ -90,6 +93,8 @@ pub struct Acquire {
     pub attach: Option<u64>,
     /// Release this hold first, in the same atomic step.
     pub after: Option<Release>,
+    /// How many callers of the client wait within it, behind this entry: for people alone.
+    pub local_waiters: u32,
 }
 
 /// How a waiter queues.
@@ -117,6 +122,8 @@ pub struct Beat {
     pub used: u64,
     /// While queued: the waiter is passed over when it is not heard from for so long from now on.
     pub silence: Duration,
+    /// How many callers of the client wait within it, behind this entry: for people alone.
+    pub local_waiters: u32,
 }
 
 /// End the holds of a tenure that an operator saw, and of none that came after it. Harmless when

@@ -57,6 +57,38 @@ fn an_inspection_tells_who_holds_and_who_waits() {
 }
 
 #[test]
+fn who_waits_within_a_client_is_told_with_its_renewals_and_at_once_to_itself() {
+    let mut world = World::new(3);
+    world.take(0, 1);
+    world.queue(0, 2);
+    world.queue(0, 3);
+    world.queue(0, 4);
+    world.queue(1, 5);
+    world.queue(1, 6);
+    // What was sent before they came says nothing of them; their own client knows.
+    assert_eq!(counts(&mut world, 2), (vec![Some(0)], vec![Some(0)], 1));
+    assert_eq!(counts(&mut world, 0), (vec![Some(3)], vec![Some(0)], 4));
+    assert_eq!(counts(&mut world, 1), (vec![Some(0)], vec![Some(1)], 2));
+    world.pass(Options::default().lease / 2);
+    assert_eq!(counts(&mut world, 2), (vec![Some(3)], vec![Some(1)], 5));
+}
+
+/// What a client is told of who waits within the holder's, and within each waiter's; and how many
+/// wait in all.
+fn counts(world: &mut World, client: usize) -> (Vec<Option<u32>>, Vec<Option<u32>>, usize) {
+    let (now, call) = (world.time(), 1_000);
+    world.clients[client].outcomes.remove(&call);
+    world.clients[client].engine.inspect(now, &Name::new("stock").unwrap(), call);
+    world.run();
+    let Some(Outcome::Inspected(Some(info))) = world.clients[client].outcomes.get(&call) else {
+        panic!("{:?}", world.clients[client].outcomes.get(&call))
+    };
+    let holds = info.holds.iter().map(|hold| hold.local_waiters).collect();
+    let waiters = info.waiters.iter().map(|waiter| waiter.local_waiters).collect();
+    (holds, waiters, info.waiting)
+}
+
+#[test]
 fn promise_14_a_release_that_the_store_does_not_confirm_ends_in_time() {
     let mut world = World::new(1);
     let held = world.take(0, 1);

@@ -138,6 +138,7 @@ impl<T: Transport> Client<T> {
             wait: wait.then_some(Wait { ticket: 0, claim: CLAIM, silence: CLAIM }),
             attach: None,
             after: None,
+            local_waiters: 0,
         }
     }
 
@@ -165,7 +166,14 @@ impl<T: Transport> Client<T> {
     }
 
     pub fn beat(&self, lock: &Name, hold: HoldId) -> State {
-        let beat = Beat { lock: lock.clone(), hold, lease: LEASE, used: 0, silence: LEASE };
+        let beat = Beat {
+            lock: lock.clone(),
+            hold,
+            lease: LEASE,
+            used: 0,
+            silence: LEASE,
+            local_waiters: 0,
+        };
         match self.ask(Op::Beat(vec![beat])).expect("the beat is executed").body {
             Body::Beat(states) => self.told(hold, states[0].clone().expect("the lock is served")),
             other => panic!("not the reply of a beat: {other:?}"),

@@ -50,6 +50,7 @@ fn main() {
             wait: None,
             attach: None,
             after: None,
+            local_waiters: 0,
         }));
         let lock = lock.clone();
         send(Op::Release(Release {

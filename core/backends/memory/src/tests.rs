@@ -29,6 +29,7 @@ fn acquire(state: &mut State, now: u64, lock: &Name, hold: u128) -> u64 {
         wait: None,
         attach: None,
         after: None,
+        local_waiters: 0,
     };
     match execute(state, now, &Op::Acquire(ask)) {
         Body::Acquire(state) if state.standing == Standing::Granted => state.token,

@@ -74,6 +74,7 @@ fn pair(name: &Name, hold: HoldId, now: u64) -> (Op, Op) {
         wait: None,
         attach: None,
         after: None,
+        local_waiters: 0,
     };
     let release = Release {
         lock: name.clone(),

@@ -71,6 +71,7 @@ fn main() {
                 wait: None,
                 attach: None,
                 after: None,
+                local_waiters: 0,
             })
             .collect();
         let states = send(asks.iter().cloned().map(Op::Acquire).collect());

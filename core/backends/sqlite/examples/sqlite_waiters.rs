@@ -50,6 +50,7 @@ fn main() {
             wait: Some(Wait { ticket: 0, claim: Duration::from_secs(3), silence }),
             attach: None,
             after: None,
+            local_waiters: 0,
         };
         let mut now = send(Op::Time).now;
         for hold in 0..=count {
@@ -58,7 +59,14 @@ fn main() {
         let (start, mut beats) = (Instant::now(), 0_u64);
         while start.elapsed() < Duration::from_secs(2) {
             let hold = HoldId(u128::from(beats % count + 2));
-            let beat = Beat { lock: lock.clone(), hold, lease: silence, used: 0, silence };
+            let beat = Beat {
+                lock: lock.clone(),
+                hold,
+                lease: silence,
+                used: 0,
+                silence,
+                local_waiters: 0,
+            };
             let Body::Beat(states) = send(Op::Beat(vec![beat])).body else { panic!("no state") };
             assert!(matches!(&states[0], Ok(state) if state.standing == Standing::Queued));
             beats += 1;

@@ -54,7 +54,8 @@ pub(crate) fn load(conn: &Connection, name: &Name) -> Result<Option<Kept>> {
         let record = &mut kept.record;
         record.holds = conn
             .prepare_cached(
-                "SELECT hold, client, label, polling, deadline, lease, asked, claim
+                "SELECT hold, client, label, polling, deadline, lease, asked, claim,
+                     local_waiters
                  FROM fencelock_holds WHERE name = ?1",
             )?
             .query_map([name.as_str()], hold)?
@@ -62,7 +63,7 @@ pub(crate) fn load(conn: &Connection, name: &Name) -> Result<Option<Kept>> {
         record.waiters = conn
             .prepare_cached(
                 "SELECT hold, client, label, polling, owner, ticket, heard, silent, lease, claim,
-                     silence
+                     silence, local_waiters
                  FROM fencelock_waiters WHERE name = ?1 ORDER BY ticket, hold",
             )?
             .query_map([name.as_str()], waiter)?
@@ -164,7 +165,7 @@ fn save_holds(
         }
         conn.prepare_cached(
             "INSERT OR REPLACE INTO fencelock_holds
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         )?
         .execute(params![
             name.as_str(),
@@ -176,6 +177,7 @@ fn save_holds(
             integer(hold.lease),
             integer(hold.asked),
             hold.claim,
+            hold.local_waiters,
         ])?;
     }
     for hold in gone.keys() {
@@ -197,7 +199,7 @@ fn save_waiters(conn: &Connection, name: &Name, old: &Queue, new: &Queue) -> Res
         }
         conn.prepare_cached(
             "INSERT OR REPLACE INTO fencelock_waiters
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         )?
         .execute(params![
             name.as_str(),
@@ -212,6 +214,7 @@ fn save_waiters(conn: &Connection, name: &Name, old: &Queue, new: &Queue) -> Res
             integer(waiter.lease),
             integer(waiter.claim),
             integer(waiter.silence),
+            waiter.local_waiters,
         ])?;
     }
     for hold in gone.keys() {
@@ -230,6 +233,7 @@ fn hold(row: &Row<'_>) -> Result<StoredHold> {
         lease: number(row, 5)?,
         asked: number(row, 6)?,
         claim: row.get(7)?,
+        local_waiters: row.get(8)?,
     })
 }
 
@@ -245,6 +249,7 @@ fn waiter(row: &Row<'_>) -> Result<StoredWaiter> {
         lease: number(row, 8)?,
         claim: number(row, 9)?,
         silence: number(row, 10)?,
+        local_waiters: row.get(11)?,
     })
 }
 

@@ -2,7 +2,7 @@
 
 /// The layout's version. A file with another one is refused; whatever the layout, the version is
 /// `SELECT layout FROM fencelock_meta`.
-pub(crate) const LAYOUT: i64 = 3;
+pub(crate) const LAYOUT: i64 = 4;
 
 /// Makes the tables. Times are the store's, in microseconds; hold ids are 32 and client ids 16
 /// hexadecimal digits.
@@ -39,6 +39,7 @@ CREATE TABLE IF NOT EXISTS fencelock_holds (
     lease INTEGER NOT NULL,
     asked INTEGER NOT NULL,
     claim INTEGER NOT NULL,
+    local_waiters INTEGER NOT NULL DEFAULT 0,  -- who waits within its client
     PRIMARY KEY (name, hold)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS fencelock_waiters (
@@ -54,6 +55,7 @@ CREATE TABLE IF NOT EXISTS fencelock_waiters (
     lease INTEGER NOT NULL,
     claim INTEGER NOT NULL,
     silence INTEGER NOT NULL,
+    local_waiters INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (name, hold)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS fencelock_news (  -- what a client is to look at
@@ -64,6 +66,14 @@ CREATE TABLE IF NOT EXISTS fencelock_news (  -- what a client is to look at
     PRIMARY KEY (name, hold)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS fencelock_news_of ON fencelock_news (client);
+";
+
+/// The layout before, which lacks a column of two tables, and what makes it this one.
+pub(crate) const BEFORE: i64 = 3;
+pub(crate) const UPGRADE: &str = "
+ALTER TABLE fencelock_holds ADD COLUMN local_waiters INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE fencelock_waiters ADD COLUMN local_waiters INTEGER NOT NULL DEFAULT 0;
+UPDATE fencelock_meta SET layout = 4;
 ";
 
 /// What a boot ended: its holds are past their deadline, which the rules then find and tell; its

@@ -129,20 +129,29 @@ impl Store {
     /// Whether the tables are there and belong to this boot: then there is nothing to write.
     fn knows_this_boot(&mut self, stop: &AtomicBool) -> Result<bool, Fault> {
         self.begin_reading(stop)?;
-        let result = self.read_meta();
+        let result = match self.layout() {
+            Ok(Some(schema::BEFORE)) => Ok(None),
+            Ok(_) => self.read_meta(),
+            Err(fault) => Err(fault),
+        };
         let _ = self.conn.execute_batch("ROLLBACK");
         Ok(result?.is_some_and(|noted| noted.boot == self.clock.boot()))
     }
 
-    /// Reads the file's own row: `None` when there is none.
-    fn read_meta(&mut self) -> Result<Option<Noted>, Fault> {
+    /// The layout of the file; `None` when it has no tables yet.
+    fn layout(&self) -> Result<Option<i64>, Fault> {
         let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'fencelock_meta'";
         if self.conn.query_row(table, [], |_| Ok(())).optional()?.is_none() {
             return Ok(None);
         }
         // Alone, for a newer layout may have no other of our columns.
         let layout = self.conn.query_row("SELECT layout FROM fencelock_meta", [], |row| row.get(0));
-        match layout.optional()? {
+        Ok(layout.optional()?)
+    }
+
+    /// Reads the file's own row: `None` when there is none.
+    fn read_meta(&mut self) -> Result<Option<Noted>, Fault> {
+        match self.layout()? {
             Some(layout) => self.check_layout(layout)?,
             None => return Ok(None),
         }
@@ -170,8 +179,11 @@ impl Store {
         )))
     }
 
-    /// Makes the tables, and ends what an earlier boot left.
+    /// Makes the tables, or what they lack of them, and ends what an earlier boot left.
     fn note_boot(&mut self) -> Result<(), Fault> {
+        if self.layout()? == Some(schema::BEFORE) {
+            self.conn.execute_batch(schema::UPGRADE)?;
+        }
         let noted = self.read_meta()?;
         if noted.as_ref().is_some_and(|noted| noted.boot == self.clock.boot()) {
             return Ok(());

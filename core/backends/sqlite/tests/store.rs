@@ -399,11 +399,44 @@ fn a_newer_layout_is_refused_at_open_and_later() {
 fn an_older_layout_is_refused() {
     let file = file();
     drop(client(&file.path));
-    raw(&file.path).execute("UPDATE fencelock_meta SET layout = 1", []).unwrap();
+    raw(&file.path).execute("UPDATE fencelock_meta SET layout = 2", []).unwrap();
     let error = refused(&file.path);
     assert_eq!(error.kind(), ErrorKind::Misconfigured);
-    let told = ["layout 1", "delete the file"].map(|what| error.message().contains(what));
+    let told = ["layout 2", "delete the file"].map(|what| error.message().contains(what));
     assert_eq!(told, [true, true], "{error}");
+}
+
+#[test]
+fn a_file_of_the_layout_before_is_made_this_one() {
+    let (file, lock, held) = (file(), name("a"), hold());
+    {
+        let one = client(&file.path);
+        one.take(&lock, held);
+    }
+    let lacks = "ALTER TABLE fencelock_holds DROP COLUMN local_waiters;
+        ALTER TABLE fencelock_waiters DROP COLUMN local_waiters;
+        UPDATE fencelock_meta SET layout = 3";
+    raw(&file.path).execute_batch(lacks).unwrap();
+    let two = client(&file.path);
+    let info = two.inspect(&lock).unwrap();
+    assert_eq!((info.holds[0].hold, info.holds[0].local_waiters), (held, Some(0)));
+    two.queue(&lock, hold());
+    let three = client(&file.path);
+    assert_eq!(three.inspect(&lock).unwrap().waiting, 1);
+}
+
+#[test]
+fn who_waits_within_a_client_is_kept() {
+    let (file, lock) = (file(), name("a"));
+    let one = client(&file.path);
+    let (first, second) = (hold(), hold());
+    let ask = Acquire { local_waiters: 2, ..one.request(&lock, first, true) };
+    assert!(one.ask(Op::Acquire(ask)).is_ok());
+    let ask = Acquire { local_waiters: 5, ..one.request(&lock, second, true) };
+    assert!(one.ask(Op::Acquire(ask)).is_ok());
+    let info = client(&file.path).inspect(&lock).unwrap();
+    assert_eq!((info.holds[0].local_waiters, info.waiters[0].local_waiters), (Some(2), Some(5)));
+    assert_eq!(info.waiting, 8);
 }
 
 /// An acquire for which the store's time is not asked first.
@@ -419,6 +452,7 @@ fn untimely(lock: &fencelock_engine::Name) -> fencelock_engine::request::Acquire
         wait: None,
         attach: None,
         after: None,
+        local_waiters: 0,
     }
 }
 
@@ -506,6 +540,7 @@ fn a_damaged_row_costs_only_its_own_lock() {
         lease: LEASE,
         used: 0,
         silence: LEASE,
+        local_waiters: 0,
     };
     let reply = one.ask(Op::Beat(vec![beat(&bad), beat(&good)])).unwrap();
     let fencelock_engine::reply::Body::Beat(states) = reply.body else { panic!("{reply:?}") };

@@ -111,7 +111,7 @@ impl<C: Clone> Engine<C> {
             At::Queued => self.wanted_lease(key),
             At::Nowhere | At::Unclear => return None,
         };
-        let claim = self.claim();
+        let (claim, local_waiters) = (self.claim(), self.local_waiters(key));
         let entry = self.entries.get_mut(key)?;
         let called = std::mem::take(&mut entry.called);
         let used = entry.used;
@@ -128,7 +128,7 @@ impl<C: Clone> Engine<C> {
         let ahead = if entry.at == At::Queued { entry.ahead } else { 0 };
         let (lock, hold) = (entry.name.clone(), entry.id);
         let silence = self.options.stretched(claim, ahead);
-        let beat = Beat { lock, hold, lease, used, silence };
+        let beat = Beat { lock, hold, lease, used, silence, local_waiters };
         Some((beat, Beaten { entry: key, lease, used, called, ahead }))
     }
 

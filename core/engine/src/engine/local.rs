@@ -12,6 +12,7 @@ use crate::event::{Effect, Outcome};
 use crate::hold::{Ask, CallKey, Grant, HoldKey, How, Owner, Patience};
 use crate::options::{Keeping, Options, TOKEN_BLOCK};
 use crate::reply::Abandoned;
+use crate::request::MAX_LOCAL_WAITERS;
 use crate::time::Time;
 use crate::validity::margin;
 
@@ -176,6 +177,18 @@ impl<C: Clone> Engine<C> {
             lock.waiting.pop_front();
         }
         None
+    }
+
+    /// How many of this client's callers wait behind an entry: besides the one whose turn is next,
+    /// while nobody here holds the lock. An explicit owner's callers have an entry each.
+    pub(super) fn local_waiters(&self, key: Key) -> u32 {
+        let Some(entry) = self.entries.get(key) else { return 0 };
+        let Some(lock) = self.lock_ref(entry.lock).filter(|lock| lock.entry == Some(key)) else {
+            return 0;
+        };
+        let next = usize::from(entry.holder.is_none());
+        let behind = lock.live.saturating_sub(next);
+        u32::try_from(behind).map_or(MAX_LOCAL_WAITERS, |behind| behind.min(MAX_LOCAL_WAITERS))
     }
 
     /// What to do with an entry that is held and has no holder.

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Outcome};
 use crate::name::Name;
 use crate::options::Keeping;
-use crate::reply::{Body, Failure, RefusalKind, Reply};
+use crate::reply::{Body, Failure, LockInfo, RefusalKind, Reply};
 use crate::request::{Break, Op};
 use crate::time::Time;
 
@@ -115,7 +115,7 @@ impl<C: Clone> Engine<C> {
         query.in_flight = false;
         let outcome = match result {
             Ok(reply) => match reply.body {
-                Body::Inspect(info) => Outcome::Inspected(info.map(Box::new)),
+                Body::Inspect(info) => Outcome::Inspected(info.map(|info| self.corrected(info))),
                 Body::List(names) => Outcome::Listed(names),
                 Body::Break(broken) => Outcome::Broken(broken),
                 Body::Revoke(told) => Outcome::Revoked(told),
@@ -129,6 +129,19 @@ impl<C: Clone> Engine<C> {
             Err(Failure::Unknown | Failure::NotSent) => return,
         };
         self.end_query(key, outcome);
+    }
+
+    /// With what this client knows better than the store: how many wait within it.
+    fn corrected(&self, mut info: LockInfo) -> Box<LockInfo> {
+        let holds = info.holds.iter_mut().map(|it| (it.hold, &mut it.local_waiters));
+        let waiters = info.waiters.iter_mut().map(|it| (it.hold, &mut it.local_waiters));
+        for (hold, said) in holds.chain(waiters) {
+            let Some(key) = self.entry_of(hold) else { continue };
+            let (was, is) = (said.unwrap_or(0), self.local_waiters(key));
+            *said = Some(is);
+            info.waiting = info.waiting.saturating_sub(was as usize) + is as usize;
+        }
+        Box::new(info)
     }
 
     /// Half-way to its deadline, a listing that is under way asks whether the store still answers.

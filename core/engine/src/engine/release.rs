@@ -300,6 +300,7 @@ impl<C: Clone> Engine<C> {
             wait: wait.then_some(Wait { ticket: entry.ticket, claim, silence }),
             attach: attach.map(crate::token::Token::get),
             after: entry.after.as_ref().map(|after| after.release.clone()),
+            local_waiters: self.local_waiters(key),
         };
         let purpose = Purpose::Acquire { entry: key, lease, not_after, wait };
         let id = self.send(Flight { sent: now, purpose }, Op::Acquire(acquire));

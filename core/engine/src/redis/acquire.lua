@@ -18,7 +18,7 @@ end
 if s.released == short(id) then return { now, 4, s.token } end
 if now > limit or limit > now + claim * 2 then return { now, 3, s.token } end
 
-local waiter = hear(s, id, polling, silence ~= '' and silence + 0 or nil)
+local waiter = hear(s, id, polling, silence ~= '' and silence + 0 or nil, client)
 tick(s)
 if arg[12] then
   finish(s, arg[12], arg[13] + 0, arg[14] + 0)
@@ -27,7 +27,7 @@ end
 
 local hold = hold_of(s, id)
 if hold then
-  renew(s, hold, lease, polling, 0)
+  renew(s, hold, lease, polling, 0, client)
   settle(s, nil, floor)
   return answer(standing(s, id))
 end

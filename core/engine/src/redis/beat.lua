@@ -5,12 +5,12 @@ local function beat_slowly(i)
   if not s then return refused end
   local at = i * 4 - 1
   local id = arg[at]
-  local waiter = hear(s, id, polling == 1, arg[at + 3] + 0)
+  local waiter = hear(s, id, polling == 1, arg[at + 3] + 0, count_of(i))
   tick(s)
   local held = hold_of(s, id)
   if held then
     local used = arg[at + 2] + 0
-    renew(s, held, arg[at + 1] + 0, polling == 1, used)
+    renew(s, held, arg[at + 1] + 0, polling == 1, used, count_of(i))
     s.last = math.max(s.last, now, used + BLOCK)
   end
   settle(s, waiter and id, 0)

@@ -2,10 +2,16 @@
 -- Beat: the holds of ordinary owners, and who waits behind one, if who is first lives and nobody is
 -- parked; one by one. The others, and those that cannot be read, are left to the part below.
 -- KEYS: record, queue, order of each. ARGV: client, polling (0, 1); then hold, lease, used, silence
--- of each.
+-- of each; and how many wait within the client behind each, left out where there is nobody.
 if now >= 9006099743113216 then return { err = 'CLOCK' } end
 local polling = arg[2] + 0
 local answers, left = { now }, nil
+
+-- As it stands behind the client's name.
+local function count_of(i)
+  local count = arg[#KEYS / 3 * 4 + 2 + i] or '0'
+  return count == '0' and '' or '\t' .. count
+end
 
 -- Whether all who wait are to be served, and the first of them lives.
 local function orderly(queue, order, count)
@@ -16,6 +22,7 @@ local function hold(field, i, at, waiting)
   local deadline, lease, last = field[5] + 0, arg[at + 1] + 0, field[7] + 0
   local used, shown, token = arg[at + 2] + 0, (field[10] or 0) + 0, field[8] + 0
   local first = used > shown and used >= token
+  local client, count = field[11] .. '', count_of(i)
   if deadline > now + field[6] then deadline = now + field[6] end
   if first or deadline < now + lease and (shown < token or used == shown) then
     deadline = now + lease
@@ -30,13 +37,16 @@ local function hold(field, i, at, waiting)
   call('HSET', record, 'd', digits('%.0f', deadline), 'l', digits('%.0f', lease),
     'e', digits('%.0f', last), 'f', polling)
   if first then call('HSET', record, 'u', arg[at + 2]) end
+  if count ~= '' or string.find(client, '\t', 1, true) then
+    call('HSET', record, 'c', string.match(client, '^[^\t]*') .. count)
+  end
   return { 0, token, last, lease, told, waiting }
 end
 
 local function waiter(field, i, at, count)
   local queue, order, id = KEYS[i * 3 - 1], KEYS[i * 3], arg[at]
-  local ticket, lease, claim, who = string.match(call('HGET', queue, id) or '',
-    '^(%d+) %d+ [01] (%d+) (%d+) %d+\n([^\n]*\n.*)$')
+  local ticket, lease, claim, client, owner = string.match(call('HGET', queue, id) or '',
+    '^(%d+) %d+ [01] (%d+) (%d+) %d+\n([^\t\n]*)[^\n]*(\n.*)$')
   if not ticket then return end
   local first = call('ZRANGEBYSCORE', order, '0', '+inf', 'LIMIT', '0', '1')[1]
   if first == id then
@@ -51,12 +61,13 @@ local function waiter(field, i, at, count)
   if type(kept) == 'table' then return kept.err end
   call('PEXPIRE', order, ttl)
   call('HSET', queue, id,
-    digits('%s %.0f %d %s %s %s\n%s', ticket, now, polling, lease, claim, arg[at + 3], who))
+    digits('%s %.0f %d %s %s %s\n%s%s%s', ticket, now, polling, lease, claim, arg[at + 3], client,
+      count_of(i), owner))
   return { 1, token, first == id and deadline - now or -1, ahead, ticket + 0 }
 end
 
 local function beat(i)
-  local field, at = try('HMGET', KEYS[i * 3 - 2], 'v', 'i', 'n', 'f', 'd', 'l', 'e', 't', 'b', 'u'), i * 4 - 1
+  local field, at = try('HMGET', KEYS[i * 3 - 2], 'v', 'i', 'n', 'f', 'd', 'l', 'e', 't', 'b', 'u', 'c'), i * 4 - 1
   if field.err then return field.err end
   if field[1] ~= '1' or not field[2] or (field[4] or 0) + 0 >= 4 or field[5] + 0 <= now then return end
   local count = (field[3] or 0) + 0

@@ -105,7 +105,7 @@ impl Codec {
                     match decode_record(record, queue) {
                         Ok(record) => {
                             let mut info = record.inspect(now, name);
-                            info.waiting = info.waiting.max(waiting);
+                            info.waiting += waiting.saturating_sub(record.waiters.len());
                             // All that was left is a queue whose waiters are forgotten.
                             let nothing = info.last_token == 0
                                 && info.holds.is_empty()

@@ -64,7 +64,14 @@ impl Codec {
     fn acquire(&self, ask: &Acquire) -> Words {
         let mut args = Words::with_capacity(14, 20);
         args.hold(ask.hold);
-        args.push([self.client.as_bytes()]);
+        // Stored as it stands, with the client's name.
+        match ask.local_waiters {
+            0 => args.push([self.client.as_bytes()]),
+            count => {
+                let count = itoa::Buffer::new().format(count).to_owned();
+                args.push([self.client.as_bytes(), b"\t", count.as_bytes()]);
+            }
+        }
         args.number(micros_up(ask.lease));
         args.number(ask.not_after);
         args.number(ask.floor);
@@ -102,6 +109,10 @@ impl Codec {
             args.number(micros_up(beat.lease));
             args.number(beat.used);
             args.number(micros_up(beat.silence));
+        }
+        // Mostly nobody waits: then there is nothing more to say.
+        if beats.iter().any(|beat| beat.local_waiters > 0) {
+            beats.iter().for_each(|beat| args.number(u64::from(beat.local_waiters)));
         }
         Command::Script { script: &SCRIPTS[BEAT_AT], keys, args }
     }

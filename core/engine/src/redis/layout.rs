@@ -88,6 +88,12 @@ fn read_client(text: &str) -> Option<ClientId> {
     ClientId::new(u64::from_str_radix(id, 16).ok()?, label).ok()
 }
 
+/// A client, and how many wait within it: after the label, behind a tab, where there are any.
+fn read_place(text: &str) -> Option<(ClientId, u32)> {
+    let (client, count) = text.split_once('\t').unwrap_or((text, "0"));
+    Some((read_client(client)?, count.parse().ok()?))
+}
+
 /// `hold deadline lease flags client label`
 fn read_hold(line: &str) -> Option<StoredHold> {
     let mut words = line.splitn(5, ' ');
@@ -95,14 +101,16 @@ fn read_hold(line: &str) -> Option<StoredHold> {
     let deadline = words.next()?.parse().ok()?;
     let lease = words.next()?.parse().ok()?;
     let flags: u64 = words.next()?.parse().ok()?;
+    let (client, local_waiters) = read_place(words.next()?)?;
     Some(StoredHold {
         hold,
-        client: read_client(words.next()?)?,
+        client,
         polling: flags & POLLING != 0,
         deadline,
         lease,
         asked: lease,
         claim: flags & CLAIM != 0,
+        local_waiters,
     })
 }
 
@@ -113,9 +121,10 @@ fn read_waiter(hold: &str, text: &str) -> Option<StoredWaiter> {
     let mut number = || numbers.next()?.ok();
     let (ticket, heard, flags) = (number()?, number()?, number()?);
     let (lease, claim, silence) = (number()?, number()?, number()?);
+    let (client, local_waiters) = read_place(lines.next()?)?;
     Some(StoredWaiter {
         hold: HoldId::parse(hold)?,
-        client: read_client(lines.next()?)?,
+        client,
         polling: flags & POLLING != 0,
         owner: read_owner(lines.next()?)?,
         ticket,
@@ -124,5 +133,6 @@ fn read_waiter(hold: &str, text: &str) -> Option<StoredWaiter> {
         lease,
         claim,
         silence,
+        local_waiters,
     })
 }

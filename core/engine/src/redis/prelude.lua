@@ -219,11 +219,17 @@ local function park(s, w)
   s.listed = s.listed - 1
 end
 
-local function hear(s, id, polling, silence)
+-- A client with how many wait within it, as `said` has that: after a tab, where there are any.
+local function with_count(client, said)
+  return string.match(client, '^[^\t]*') .. (string.match(said, '\t.*') or '')
+end
+
+local function hear(s, id, polling, silence, said)
   local w = waiter_of(s, id)
   if not w then return end
   local parked = w.parked
   w.heard, w.polling, w.silence, w.parked = now, polling, silence or w.silence, false
+  w.client = with_count(w.client, said)
   write(s, w)
   if parked then
     place(s, w)
@@ -294,14 +300,14 @@ end
 
 -- The first word of a holder sets its hold's end; later ones only move it on; late copies of what
 -- an earlier holder asked for leave it alone.
-local function renew(s, hold, lease, polling, used)
+local function renew(s, hold, lease, polling, used, said)
   if used > s.used and used >= s.token then
     hold.deadline, s.used = now + lease, used
   elseif s.used < s.token or used == s.used then
     hold.deadline = math.max(hold.deadline, now + lease)
   end
   hold.lease = hold.deadline - now
-  hold.claim, hold.polling = false, polling
+  hold.claim, hold.polling, hold.client = false, polling, with_count(hold.client, said)
   s.dirty = true
 end
 

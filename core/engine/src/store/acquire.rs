@@ -35,7 +35,7 @@ impl Record {
             return Ok(self.state(Standing::Late));
         }
         let silence = ask.wait.map(|wait| micros_up(wait.silence));
-        let queued = self.waiters.hear(now, caller.polling, ask.hold, silence);
+        let queued = self.waiters.hear(now, caller.polling, ask.hold, silence, ask.local_waiters);
         self.tick(now);
         if let Some(release) = &ask.after {
             self.end(release);
@@ -48,6 +48,7 @@ impl Record {
                 // Whoever repeats an acquire has given out nothing yet.
                 let reach = self.reach(0);
                 self.holds[at].renew(now, micros_up(ask.lease), caller.polling, reach);
+                self.holds[at].local_waiters = ask.local_waiters;
             }
             let settled = self.settle(&settle, out);
             return Ok(self.standing(now, ask.hold, settled));
@@ -104,6 +105,7 @@ impl Record {
             lease,
             asked: lease,
             claim: false,
+            local_waiters: ask.local_waiters,
         });
         self.standing(now, ask.hold, settled)
     }
@@ -139,6 +141,7 @@ impl Record {
             lease: micros_up(ask.lease),
             claim: micros_up(wait.claim),
             silence: micros_up(wait.silence),
+            local_waiters: ask.local_waiters,
         });
         settle.caller = Some(ask.hold);
         let mut settled = self.settle(settle, out);

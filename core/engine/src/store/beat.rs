@@ -26,12 +26,13 @@ impl Record {
             self.settle(&Settle { now, lock: &beat.lock, caller: None, floor: 0 }, out);
         }
         let silence = Some(micros_up(beat.silence));
-        let queued = self.waiters.hear(now, caller.polling, beat.hold, silence);
+        let queued = self.waiters.hear(now, caller.polling, beat.hold, silence, beat.local_waiters);
         self.tick(now);
         let mut known = queued;
         if let Some(at) = self.renewable(beat.hold) {
             let reach = self.reach(beat.used);
             self.holds[at].renew(now, micros_up(beat.lease), caller.polling, reach);
+            self.holds[at].local_waiters = beat.local_waiters;
             if planted!(OwnerRenewsCoHolds) {
                 for hold in &mut self.holds {
                     hold.renew(now, micros_up(beat.lease), hold.polling, reach);

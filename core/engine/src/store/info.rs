@@ -80,6 +80,7 @@ impl Record {
             expires_in: Duration::from_micros(hold.deadline - now),
             lease: Duration::from_micros(hold.lease),
             claim: hold.claim,
+            local_waiters: Some(hold.local_waiters),
         });
         let waiters = self.waiters.iter().take(SHOWN_WAITERS).map(|waiter| WaiterInfo {
             hold: waiter.hold,
@@ -88,16 +89,21 @@ impl Record {
             owner: waiter.owner.as_ref().map(|owner| owner.as_str().to_owned()),
             heard_ago: Duration::from_micros(now.saturating_sub(waiter.heard)),
             silent: !waiter.is_live(now),
+            local_waiters: Some(waiter.local_waiters),
         });
+        let (holds, waiters): (Vec<_>, Vec<_>) = (holds.collect(), waiters.collect());
+        let local = holds.iter().map(|hold| hold.local_waiters);
+        let local = local.chain(waiters.iter().map(|waiter| waiter.local_waiters));
+        let local = local.flatten().map(|count| count as usize).sum::<usize>();
         LockInfo {
             name: name.clone(),
             owner: record.owner.as_ref().map(|owner| owner.as_str().to_owned()),
             token: if record.holds.is_empty() { 0 } else { record.token },
-            holds: holds.collect(),
+            holds,
             last_token: record.last,
             abandoned: record.abandoned_now(),
-            waiters: waiters.collect(),
-            waiting: self.waiters.len(),
+            waiters,
+            waiting: self.waiters.len() + local,
         }
     }
 }

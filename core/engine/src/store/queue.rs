@@ -80,10 +80,12 @@ impl Queue {
         polling: bool,
         hold: HoldId,
         silence: Option<u64>,
+        local_waiters: u32,
     ) -> bool {
         let Some(waiter) = self.entries.get_mut(&hold) else { return false };
         waiter.heard = now;
         waiter.polling = polling;
+        waiter.local_waiters = local_waiters;
         if !planted!(SilenceNotStretched) {
             waiter.silence = silence.unwrap_or(waiter.silence);
         }

@@ -47,6 +47,8 @@ pub struct StoredHold {
     pub asked: u64,
     /// Given by hand-off, and its holder not heard from yet.
     pub claim: bool,
+    /// How many wait within its client, as that last said.
+    pub local_waiters: u32,
 }
 
 /// A waiter as stored. Times are the store's, in microseconds.
@@ -72,6 +74,8 @@ pub struct StoredWaiter {
     pub claim: u64,
     /// It is passed over when not heard from for so long.
     pub silence: u64,
+    /// How many more wait within its client, as that last said.
+    pub local_waiters: u32,
 }
 
 /// One lock, as a store keeps it.

@@ -221,6 +221,7 @@ impl StoredHold {
             lease,
             asked: waiter.lease,
             claim: !called,
+            local_waiters: waiter.local_waiters,
         }
     }
 

@@ -401,6 +401,7 @@ fn info(
                 expires_in: badge.timeout,
                 lease: badge.timeout,
                 claim: false,
+                local_waiters: None,
             });
         } else {
             waiters.push(WaiterInfo {
@@ -410,6 +411,7 @@ fn info(
                 owner: None,
                 heard_ago: Duration::ZERO,
                 silent: false,
+                local_waiters: None,
             });
         }
     }

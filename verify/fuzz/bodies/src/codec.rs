@@ -84,10 +84,21 @@ fn op(kind: u8) -> Op {
             wait: None,
             attach: None,
             after: None,
+            local_waiters: 0,
         }),
         2 | 3 => {
             let beats = usize::from(kind / 8 % 3) + 1;
-            Op::Beat(vec![Beat { lock: lock(), hold, lease, used: 0, silence: lease }; beats])
+            Op::Beat(vec![
+                Beat {
+                    lock: lock(),
+                    hold,
+                    lease,
+                    used: 0,
+                    silence: lease,
+                    local_waiters: 0
+                };
+                beats
+            ])
         }
         4 => Op::Release(Release {
             lock: lock(),

@@ -68,6 +68,8 @@ impl Counts {
             "claim",
             "loss told",
             "loss not told",
+            "local waiters of a hold",
+            "local waiters of a waiter",
         ] {
             assert!(self.seen.get(case).is_some_and(|n| *n >= 5), "too few of: {case}, {self:?}");
         }
@@ -101,6 +103,8 @@ impl Counts {
         let cases = [
             ("co-hold", record.holds.len() > 1),
             ("claim", record.holds.iter().any(|hold| hold.claim)),
+            ("local waiters of a hold", record.holds.iter().any(|hold| hold.local_waiters > 0)),
+            ("local waiters of a waiter", record.waiters.iter().any(|it| it.local_waiters > 0)),
             ("silenced", record.waiters.iter().any(|waiter| waiter.silent)),
         ];
         for (case, met) in cases {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fencelock_engine::id::{HoldId, OwnerId};
 use fencelock_engine::name::Name;
-use fencelock_engine::request::{Acquire, Beat, Break, Mode, Op, Release, Wait};
+use fencelock_engine::request::{Acquire, Beat, Break, MAX_LOCAL_WAITERS, Mode, Op, Release, Wait};
 use fencelock_engine::store::Record;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -111,6 +111,10 @@ impl Plan {
         Duration::from_nanos([100_000_000, 2_000_000_123, 30_000_000_000][self.index(3)])
     }
 
+    fn local_waiters(&mut self) -> u32 {
+        [0, 0, 0, 1, 3, MAX_LOCAL_WAITERS][self.index(6)]
+    }
+
     fn release(&mut self, lock: &Name, record: &Record) -> Release {
         // What was lost beside others is told, or not, by a release of one of those.
         let hold = match record.losses > 0 && self.chance(70) {
@@ -166,6 +170,7 @@ impl Plan {
             wait,
             attach: (self.chance(10)).then(|| record.token + u64::from(self.chance(20))),
             after: self.chance(12).then(|| self.release(lock, record)),
+            local_waiters: self.local_waiters(),
             owner,
         }
     }
@@ -189,7 +194,8 @@ impl Plan {
             };
             let lease = self.lease();
             let silence = Duration::from_millis([300, 3_000, 30_000][self.index(3)]);
-            beats.push(Beat { lock: locks[at].clone(), hold, lease, used, silence });
+            let (lock, local_waiters) = (locks[at].clone(), self.local_waiters());
+            beats.push(Beat { lock, hold, lease, used, silence, local_waiters });
         }
         beats
     }

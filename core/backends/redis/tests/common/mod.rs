@@ -206,6 +206,7 @@ pub fn acquire(lock: &str, hold: HoldId, wait: bool) -> Op {
         wait: wait.then_some(Wait { ticket: 0, claim, silence: claim }),
         attach: None,
         after: None,
+        local_waiters: 0,
     })
 }
 
@@ -229,6 +230,7 @@ pub fn beat(locks: &[(&str, HoldId)]) -> Op {
         lease: Duration::from_secs(30),
         used: 0,
         silence: Duration::from_secs(3),
+        local_waiters: 0,
     };
     Op::Beat(locks.iter().map(beat).collect())
 }

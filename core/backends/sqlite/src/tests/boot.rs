@@ -46,6 +46,7 @@ fn acquire(store: &mut Store, lease: Duration) -> State {
         wait: None,
         attach: None,
         after: None,
+        local_waiters: 0,
     };
     match run(store, Op::Acquire(ask)).unwrap() {
         Body::Acquire(state) => state,
@@ -54,7 +55,7 @@ fn acquire(store: &mut Store, lease: Duration) -> State {
 }
 
 fn renew(store: &mut Store, lease: Duration) -> Result<Standing, Fault> {
-    let beat = Beat { lock: lock(), hold: HOLD, lease, used: 0, silence: lease };
+    let beat = Beat { lock: lock(), hold: HOLD, lease, used: 0, silence: lease, local_waiters: 0 };
     match run(store, Op::Beat(vec![beat]))? {
         Body::Beat(states) => Ok(states[0].as_ref().unwrap().standing),
         body => panic!("{body:?}"),

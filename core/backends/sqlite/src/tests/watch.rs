@@ -72,6 +72,7 @@ impl Client {
             wait: Some(wait),
             attach: None,
             after: None,
+            local_waiters: 0,
         })
     }
 

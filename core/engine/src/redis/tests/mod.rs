@@ -97,6 +97,7 @@ fn bug_58_one_bad_key_costs_only_itself() {
         lease: Duration::from_secs(1),
         used: 0,
         silence: Duration::from_secs(1),
+        local_waiters: 0,
     };
     let op = Op::Beat(vec![beat("bad"), beat("good")]);
     let good = [0, 7, 9, 1_000_000].map(Value::Int).to_vec();
@@ -105,6 +106,46 @@ fn bug_58_one_bad_key_costs_only_itself() {
     let Body::Beat(states) = reply.body else { panic!() };
     assert!(states[0].as_ref().unwrap_err().message.contains("fl:{bad}"));
     assert_eq!(states[1].as_ref().unwrap().token, 7);
+}
+
+#[test]
+fn who_waits_within_a_client_is_a_word_only_where_there_is_somebody() {
+    let beat = |local_waiters| Beat {
+        lock: Name::new("job").unwrap(),
+        hold: HoldId(1),
+        lease: Duration::from_secs(1),
+        used: 0,
+        silence: Duration::from_secs(1),
+        local_waiters,
+    };
+    let words = |beats: [u32; 2]| {
+        let beats = Op::Beat(beats.map(beat).to_vec());
+        let Command::Script { args, .. } = codec("fl:").encode(&beats) else { panic!() };
+        args.iter().skip(10).map(|word| word.to_vec()).collect::<Vec<_>>()
+    };
+    assert!(words([0, 0]).is_empty());
+    assert_eq!(words([0, 12]), [b"0".to_vec(), b"12".to_vec()]);
+}
+
+#[test]
+fn an_inspection_counts_who_waits_within_clients() {
+    let id = |number: u128| HoldId(number).to_string();
+    let words =
+        |words: &[&str]| Value::Array(words.iter().map(|word| bytes(word)).collect::<Vec<_>>());
+    let inspect = |holder: &str, waiter: &str| {
+        let record = ["v", "1", "i", &id(1), "d", "9", "l", "9", "c", holder, "t", "7", "e", "9"];
+        let queue = [&id(2), &*format!("3 4 0 5 6 7\n{waiter}\n")];
+        let reply =
+            Value::Array(vec![Value::Int(5), words(&record), words(&queue), Value::Int(300)]);
+        let reply = codec("fl:").decode(&Op::Inspect(Name::new("job").unwrap()), reply).unwrap();
+        let Body::Inspect(Some(info)) = reply.body else { panic!() };
+        assert_eq!((&*info.holds[0].label, &*info.waiters[0].label), ("a b", ""));
+        (info.holds[0].local_waiters, info.waiters[0].local_waiters, info.waiting)
+    };
+    let (holder, waiter) = ("00000000000000aa a b", "00000000000000bb ");
+    assert_eq!(inspect(holder, waiter), (Some(0), Some(0), 300), "as older versions write it");
+    let told = inspect(&format!("{holder}\t12"), &format!("{waiter}\t3"));
+    assert_eq!(told, (Some(12), Some(3), 315));
 }
 
 #[test]
@@ -197,6 +238,7 @@ fn no_refusal_shows_what_is_secret() {
         lease: std::time::Duration::from_secs(1),
         used: 0,
         silence: std::time::Duration::from_secs(1),
+        local_waiters: 0,
     }]);
     for code in ["ERR", "OOM", "NOPERM", "READONLY", "LAYOUT", "ERR unknown command", "-SAID"] {
         let said = format!("{code} AUTH hunter22 HUNTER2 hunter22");

@@ -114,7 +114,7 @@ fn bug_81_a_polling_waiter_is_handed_the_lock_without_a_push() {
     let mut bench = Bench::new();
     bench.wait(10);
     bench.wait(20);
-    bench.record.waiters.hear(bench.now, true, HoldId(20), None);
+    bench.record.waiters.hear(bench.now, true, HoldId(20), None, 0);
     bench.deaf.insert(client(2).id().to_owned());
     bench.release(10);
     assert_eq!(bench.holders(), [20]);

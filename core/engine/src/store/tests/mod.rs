@@ -78,6 +78,7 @@ impl Bench {
             }),
             attach: None,
             after: None,
+            local_waiters: 0,
         }
     }
 
@@ -112,6 +113,7 @@ impl Bench {
             lease,
             used,
             silence: Duration::from_micros(CLAIM),
+            local_waiters: 0,
         };
         let mut out = (&mut self.pushes, &self.deaf, self.denied);
         self.record.beat(self.now, &caller(id), &beat, &mut out).unwrap()

@@ -295,3 +295,23 @@ fn one_hold_of_an_owner_can_be_broken() {
     assert!(bench.pushes.contains(&Push::Broken { lock: name(), hold: HoldId(20) }));
     assert!(!bench.pushes.contains(&Push::Broken { lock: name(), hold: HoldId(10) }));
 }
+
+#[test]
+fn who_waits_within_a_client_is_kept_with_its_entry() {
+    let mut bench = Bench::new();
+    bench.acquire(&Acquire { local_waiters: 2, ..bench.ask(10) });
+    bench.acquire(&Acquire { local_waiters: 5, ..bench.ask(20) });
+    let seen = |bench: &Bench| {
+        let info = bench.record.inspect(bench.now, &name());
+        let waiters = info.waiters.iter().map(|waiter| waiter.local_waiters.unwrap());
+        (info.holds[0].local_waiters.unwrap(), waiters.collect::<Vec<_>>(), info.waiting)
+    };
+    assert_eq!(seen(&bench), (2, vec![5], 8));
+    // Each renewal and heartbeat says it anew, none of them that nobody does.
+    bench.beat(10);
+    assert_eq!(seen(&bench), (0, vec![5], 6));
+    bench.acquire(&Acquire { local_waiters: 1, ..bench.ask(20) });
+    assert_eq!(seen(&bench), (0, vec![1], 2));
+    bench.release(10);
+    assert_eq!(seen(&bench), (1, vec![], 1), "it goes along with the grant");
+}

@@ -167,6 +167,7 @@ fn p10_releasing_and_queueing_again_is_one_round_trip() {
         wait: Some(wait),
         attach: None,
         after: Some(after),
+        local_waiters: 0,
     }));
     assert_eq!((talk.batches, talk.calls.len()), (1, 4));
     talk.answer([

@@ -194,6 +194,7 @@ impl Talk {
             wait: waits.then_some(wait),
             attach: None,
             after: None,
+            local_waiters: 0,
         }))
     }
 
@@ -211,8 +212,14 @@ impl Talk {
     }
 
     fn beat(&mut self, number: u128) -> RequestId {
-        let beat =
-            Beat { lock: name(), hold: hold(number), lease: TIMEOUT, used: 0, silence: TIMEOUT };
+        let beat = Beat {
+            lock: name(),
+            hold: hold(number),
+            lease: TIMEOUT,
+            used: 0,
+            silence: TIMEOUT,
+            local_waiters: 0,
+        };
         self.ask(Op::Beat(vec![beat]))
     }
 

@@ -17,6 +17,7 @@ fn owned(hold: HoldId, attach: Option<u64>) -> Op {
         wait: None,
         attach,
         after: None,
+        local_waiters: 0,
     })
 }
 

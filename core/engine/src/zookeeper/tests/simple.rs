@@ -104,6 +104,7 @@ fn p01_a_release_that_finds_nothing_leaves_the_next_node_alone() {
         wait: Some(Wait { ticket: 0, claim: TIMEOUT, silence: TIMEOUT }),
         attach: None,
         after: Some(after),
+        local_waiters: 0,
     }));
     // An operator was quicker.
     talk.answer([Err(ZkError::NoNode), made(81)]);
