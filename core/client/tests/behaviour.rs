@@ -95,6 +95,7 @@ on_every_store! {
         p14_kinds_of_errors,
         odd_names_are_names_of_their_own,
         inspect_shows_holder_token_and_waiters_in_order,
+        inspect_counts_who_waits_within_a_client,
         list_finds_by_prefix,
         list_keeps_its_limit_among_many_names,
         is_locked_follows_the_holder,

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fencelock::{ErrorKind, OwnerId};
+use fencelock::{ErrorKind, LockInfo, OwnerId};
 
-use super::{LIMIT, World, queued, soon};
+use super::{LIMIT, World, eventually, queued, soon, waiting};
 
 pub async fn p14_kinds_of_errors(world: &World) {
     let client = world.client().await;
@@ -193,4 +193,42 @@ pub async fn one_client_serves_many_tasks_on_many_locks(world: &World) {
     }
     assert_eq!(client.metrics().grants(), 320);
     assert_eq!(client.metrics().losses(), 0);
+}
+
+pub async fn inspect_counts_who_waits_within_a_client(world: &World) {
+    let holder = world.quick().lease(Duration::from_secs(1)).connect().await.unwrap();
+    let (other, third) = (world.client().await, world.client().await);
+    let guard = holder.lock("crowded").unwrap().acquire().await.unwrap();
+    let mut waits = Vec::new();
+    for client in [&holder, &holder, &holder, &other, &other] {
+        let lock = client.lock("crowded").unwrap();
+        waits.push(tokio::spawn(async move { lock.acquire().await.map(drop) }));
+    }
+    waiting(&holder, 3).await;
+    waiting(&other, 2).await;
+    queued(&third, "crowded", 1).await;
+    let counts = |info: &LockInfo| {
+        (info.holds[0].local_waiters, info.waiters[0].local_waiters, info.waiting)
+    };
+    // Each knows its own at once.
+    let own = holder.inspect("crowded").await.unwrap().unwrap();
+    assert_eq!((own.holds[0].local_waiters, own.waiting >= 4), (Some(3), true), "{own:?}");
+    let own = other.inspect("crowded").await.unwrap().unwrap();
+    assert_eq!((own.waiters[0].local_waiters, own.waiting >= 2), (Some(1), true), "{own:?}");
+    if third.capabilities().store == "zookeeper" {
+        // What Curator's nodes have no room for is unknown.
+        let info = third.inspect("crowded").await.unwrap().unwrap();
+        assert_eq!(counts(&info), (None, None, 1));
+    } else {
+        // Others know what the latest renewal and heartbeat said.
+        eventually("the renewals that tell", || async {
+            let info = third.inspect("crowded").await.unwrap().unwrap();
+            (counts(&info) == (Some(3), Some(1), 5)).then_some(())
+        })
+        .await;
+    }
+    guard.release().await.unwrap();
+    for wait in waits {
+        soon("a waiter", wait).await.unwrap().unwrap();
+    }
 }
