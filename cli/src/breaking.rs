@@ -3,13 +3,14 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use fencelock::Broken;
+use fencelock::text;
 use serde::Serialize;
 
 use crate::args::{Break, Common};
 use crate::failure::Failure;
 use crate::report::LockReport;
 use crate::view::{ODD, View, print};
-use crate::{client, exit, text};
+use crate::{client, exit};
 
 const DANGER: &str = "\
 Danger: the holder is told, but one that is paused or cut off goes on as if it held the lock,

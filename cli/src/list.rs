@@ -1,5 +1,6 @@
 //! `fencelock ls`.
 
+use fencelock::text;
 use std::time::Duration;
 
 use crate::args::{Common, Ls};
@@ -7,7 +8,7 @@ use crate::failure::Failure;
 use crate::report::LockReport;
 use crate::table::{Cell, Side, Table};
 use crate::view::{DIM, GOOD, ODD, View, print};
-use crate::{client, exit, span, text};
+use crate::{client, exit, span};
 
 /// Lists locks.
 pub fn ls(common: &Common, ls: &Ls) -> Result<u8, Failure> {

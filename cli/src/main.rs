@@ -15,9 +15,9 @@ mod show;
 mod span;
 mod store;
 mod table;
-mod text;
 mod view;
 
+use fencelock::text;
 use std::process::ExitCode;
 
 use clap::Parser;

@@ -1,5 +1,6 @@
 //! `fencelock show`.
 
+use fencelock::text;
 use std::time::Duration;
 
 use crate::args::{Common, Show};
@@ -7,7 +8,7 @@ use crate::failure::Failure;
 use crate::report::LockReport;
 use crate::table::{Cell, Side, Table};
 use crate::view::{BOLD, DIM, GOOD, ODD, View, print};
-use crate::{client, exit, span, text};
+use crate::{client, exit, span};
 
 /// Shows one lock.
 pub fn show(common: &Common, show: &Show) -> Result<u8, Failure> {

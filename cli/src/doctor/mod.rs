@@ -7,6 +7,7 @@ mod survey;
 mod trial;
 mod watch;
 
+use fencelock::text;
 use fencelock::{Capabilities, Client};
 use serde::Serialize;
 
@@ -16,7 +17,7 @@ use crate::doctor::trial::Trips;
 use crate::doctor::watch::Seen;
 use crate::failure::Failure;
 use crate::view::{BAD, BOLD, DIM, GOOD, ODD, View, print};
-use crate::{client, exit, span, store, text};
+use crate::{client, exit, span, store};
 
 #[derive(Serialize)]
 struct DoctorReport {

@@ -5,6 +5,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Command;
 
 use fencelock::Guard;
+use fencelock::text;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
 };
@@ -12,7 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::args::Run;
 use crate::failure::Failure;
-use crate::{exit, report, text};
+use crate::{exit, report};
 
 /// In which process group the command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

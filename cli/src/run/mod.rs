@@ -3,6 +3,7 @@
 mod child;
 mod signals;
 
+use fencelock::text;
 use fencelock::{Client, Error, ErrorKind, Guard, Lock, OwnerId};
 use tokio::time::Instant;
 
@@ -10,7 +11,7 @@ use crate::args::{Common, Run};
 use crate::failure::Failure;
 use crate::run::child::{Child, Group};
 use crate::run::signals::Signals;
-use crate::{client, exit, store, text};
+use crate::{client, exit, store};
 
 /// Runs a command while holding a lock, and gives the code to end with.
 pub fn run(common: &Common, run: &Run) -> Result<u8, Failure> {

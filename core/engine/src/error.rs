@@ -1,7 +1,10 @@
 //! What can go wrong, with numbers that never change.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
+
+use crate::text;
 
 /// The kind of an error. The numbers are the same in every language and are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,9 +93,15 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of `kind` with a message for a person.
+    /// An error of `kind` with a message for a person. What would move a terminal's cursor or turn the
+    /// line around is escaped ([`text::visible`]): messages name locks, and say what servers said.
     pub fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Error {
-        Error { kind, message: message.into() }
+        let message = message.into();
+        let message = match text::visible(&message) {
+            Cow::Borrowed(_) => message,
+            Cow::Owned(visible) => visible.into(),
+        };
+        Error { kind, message }
     }
 
     /// Which kind of error this is.

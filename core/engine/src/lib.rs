@@ -37,6 +37,7 @@ pub mod reply;
 pub mod request;
 pub mod secret;
 pub mod store;
+pub mod text;
 pub mod time;
 pub mod token;
 pub mod transport;

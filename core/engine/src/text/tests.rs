@@ -19,3 +19,10 @@ fn what_turns_a_line_around_or_hides_in_it_is_escaped() {
         assert_eq!(visible(plain), plain);
     }
 }
+
+#[test]
+fn an_error_names_a_lock_without_moving_the_cursor() {
+    let error = crate::Error::new(crate::ErrorKind::NotHeld, "nobody holds a\u{1b}[2Jb\nc");
+    assert_eq!(error.message(), "nobody holds a\\u{1b}[2Jb\\nc");
+    assert_eq!(error.to_string(), error.message());
+}

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// `text` with control characters escaped, and what is seen only by its effect: a lock's name or a
+/// `text` with control characters and line breaks escaped, and what is seen only by its effect: a lock's name or a
 /// label comes from whoever chose it, and must neither move the reader's cursor nor turn the line
 /// around.
 pub fn visible(text: &str) -> Cow<'_, str> {
