@@ -7,12 +7,14 @@ use std::task::{Context, Poll, Waker};
 use fencelock_support::{Dispatcher, Error, ErrorKind, Operation, Result};
 use parking_lot::Mutex;
 
+use crate::wake::is_by_pipe;
+
 /// The end of a call: filled once, by whichever thread learns of it; awaited by any number; fetched
 /// once.
 pub(crate) struct Ending<T> {
     stage: Mutex<Stage<T>>,
-    /// Wakes who awaits: their code may do anything, and the thread that learns of the end also
-    /// serves the connection.
+    /// Wakes who awaits, unless that is by a pipe: their code may do anything, and the thread that learns
+    /// of the end also serves the connection.
     dispatcher: &'static Dispatcher,
 }
 
@@ -44,7 +46,9 @@ impl<T: Send + 'static> Ending<T> {
             return;
         };
         drop(stage);
-        if !wakers.is_empty() {
+        if is_by_pipe() {
+            wakers.into_iter().for_each(Waker::wake);
+        } else if !wakers.is_empty() {
             self.dispatcher.post(move || wakers.into_iter().for_each(Waker::wake));
         }
     }

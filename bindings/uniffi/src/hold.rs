@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::ending::call;
 use crate::error::Result;
-use crate::listener::{LossListener, Told, WantedListener};
+use crate::listener::{LossListener, LossReason, Told, WantedListener};
+use crate::wake::News;
 
 /// A held lock: renewed in the background until it is released. When it is dropped unreleased, it is
 /// released in the background.
@@ -79,6 +80,26 @@ impl Hold {
     pub fn on_wanted(&self, listener: Box<dyn WantedListener>) -> Result<()> {
         let told = Told::new(listener)?;
         self.0.on_wanted(move || told.tell(|listener| listener.wanted()));
+        Ok(())
+    }
+
+    /// As `on_lost`, through a pipe: writes 16 bytes to `descriptor`, `number` and what has happened, as two
+    /// little-endian numbers. That is 0 when the hold has gone without it, and otherwise 1 for the first reason
+    /// of `LossReason`, and so on. The descriptor stays open for as long as the process.
+    ///
+    /// Errors: `Unavailable` when the operating system gives no thread.
+    pub fn lost_to_pipe(&self, descriptor: u64, number: u64) -> Result<()> {
+        let news = News::new(descriptor, number)?;
+        self.0.on_lost(move |reason| news.tell(1 + LossReason::from(reason) as u64));
+        Ok(())
+    }
+
+    /// As `on_wanted`, through a pipe, as `lost_to_pipe`: 1 when another client waits.
+    ///
+    /// Errors: `Unavailable` when the operating system gives no thread.
+    pub fn wanted_to_pipe(&self, descriptor: u64, number: u64) -> Result<()> {
+        let news = News::new(descriptor, number)?;
+        self.0.on_wanted(move || news.tell(1));
         Ok(())
     }
 

@@ -24,6 +24,7 @@ mod hold;
 mod info;
 mod listener;
 mod lock;
+mod wake;
 
 pub use acquiring::Acquiring;
 pub use cancel::CancelToken;
@@ -34,6 +35,7 @@ pub use hold::{Abandoned, Hold};
 pub use info::{Broken, Capabilities, HoldInfo, LockInfo, WaiterInfo};
 pub use listener::{LossListener, LossReason, WantedListener};
 pub use lock::{Lock, LockOptions, Owner};
+pub use wake::wake_by_pipe;
 
 /// The version of the native library.
 #[uniffi::export]

@@ -81,8 +81,7 @@ module Fencelock
     # what is held; gives whether all was released in time.
     def close(drain: nil)
       if drain
-        span = Spans.to_native("drain", drain)
-        return Pending.apart { @native.drain_async(span) }.value
+        return @native.drain_async(Spans.to_native("drain", drain))
       end
 
       Pending.uninterrupted { @native.shut_down_async }

@@ -39,14 +39,19 @@ module Fencelock
     # Calls the block once when the hold is lost, at once when it is already, with :ended, :not_renewed,
     # :gone, :broken or :closed. It runs on a thread of its own.
     def on_lost(&block)
-      @native.on_lost(Told.new { |reason| block.call(Names::LOSSES.fetch(reason)) })
+      raise ArgumentError, "on_lost needs a block" unless block
+
+      told = ->(what) { block.call(Names::LOSSES.fetch(what - 1)) }
+      News.expect(told) { |descriptor, number| @native.lost_to_pipe(descriptor, number) }
       self
     end
 
     # Calls the block once when another client waits for the lock. A holder that can pause its work may then
     # release, and acquire again.
     def on_wanted(&block)
-      @native.on_wanted(Told.new(&block))
+      raise ArgumentError, "on_wanted needs a block" unless block
+
+      News.expect(->(_) { block.call }) { |descriptor, number| @native.wanted_to_pipe(descriptor, number) }
       self
     end
 
@@ -80,23 +85,10 @@ module Fencelock
     rescue UnavailableError
       # It was valid until the end, and nobody can do more than what goes on in the background.
     rescue Error
-      raise unless failure
+      # To raise would let a killed thread live.
+      raise unless failure || Thread.current.status == "aborting"
     end
 
     def inspect = "#<#{self.class} #{name} token=#{token} #{valid? ? 'valid' : 'ended'}>"
-
-    # A listener of the generated code. The thread that calls it also wakes those who wait for a lock, so the
-    # block has one of its own.
-    class Told
-      def initialize(&block)
-        @block = block
-      end
-
-      def lost(*reason)
-        Thread.new { @block.call(*reason) }
-      end
-      alias wanted lost
-    end
-    private_constant :Told
   end
 end

@@ -73,6 +73,12 @@ module Fencelock
       self
     end
 
+    # ConditionVariable#wait calls this, and would otherwise sleep with the lock held.
+    # @private
+    def sleep(*)
+      raise UnsupportedError, "a ConditionVariable waits with a Mutex: release #{name.inspect}, wait, and acquire it again"
+    end
+
     # As Mutex#owned?, but false also when the lock was lost.
     def owned? = current&.valid? || false
 
@@ -101,12 +107,9 @@ module Fencelock
 
   # Who calls, by a number.
   module Owners
-    @last = 0
-    @mutex = Mutex.new
-
-    # The thread or fiber; Thread#[] is the fiber's.
+    # The thread or fiber; Thread#[] is the fiber's. No object has the number of an earlier one.
     def self.current
-      Thread.current[:fencelock_owner] ||= NativeOwner::LOCAL.new(number: @mutex.synchronize { @last += 1 })
+      Thread.current[:fencelock_owner] ||= NativeOwner::LOCAL.new(number: Object.new.object_id)
     end
   end
   private_constant :Owners
