@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fencelock_engine::redis::{Codec, Command, Script};
-use fencelock_engine::request::{Acquire, Mode, Op, Release, Wait};
+use fencelock_engine::request::{Acquire, Op, Release, Wait};
 use fencelock_engine::{ClientId, HoldId, Name};
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Connection, ConnectionInfo, IntoConnectionInfo, Value};
@@ -35,33 +35,16 @@ impl Scripts {
         let hold = HoldId(self.holds);
         let claim = Duration::from_secs(3);
         let op = Op::Acquire(Acquire {
-            lock: name.clone(),
-            hold,
-            owner: None,
-            mode: Mode::Exclusive,
-            lease: Duration::from_secs(30),
-            not_after: micros() + 3_000_000,
             floor,
             wait: Some(Wait { ticket: 0, claim, silence: claim }),
-            attach: None,
-            after: None,
-            local_waiters: 0,
+            ..Acquire::new(name.clone(), hold, Duration::from_secs(30), micros() + 3_000_000)
         });
         (encoded(&self.codec, &op), hold)
     }
 
     /// Its release.
     pub fn release(&self, name: &Name, hold: HoldId, used: u64) -> Cmd {
-        let release = Release {
-            lock: name.clone(),
-            hold,
-            used,
-            told: true,
-            lost: false,
-            losses: 0,
-            retention: fencelock_engine::options::RETENTION,
-            alone: false,
-        };
+        let release = Release::new(name.clone(), hold, used);
         encoded(&self.codec, &Op::Release(release))
     }
 }

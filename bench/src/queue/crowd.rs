@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use fencelock_engine::options::{Options, RETENTION};
+use fencelock_engine::options::Options;
 use fencelock_engine::redis::{Codec, Value};
 use fencelock_engine::reply::{Body, Push, Standing, State};
-use fencelock_engine::request::{Acquire, Beat, Mode, Op, Release, Wait};
+use fencelock_engine::request::{Acquire, Beat, Op, Release, Wait};
 use fencelock_engine::{ClientId, HoldId, Name};
 use redis::{Connection, Pipeline};
 
@@ -231,17 +231,8 @@ impl Crowd {
 
     fn acquire(&self, hold: HoldId) -> Op {
         Op::Acquire(Acquire {
-            lock: self.lock.clone(),
-            hold,
-            owner: None,
-            mode: Mode::Exclusive,
-            lease: LONG,
-            not_after: bare::micros() + 3_000_000,
-            floor: 0,
             wait: Some(Wait { ticket: 0, claim: LONG, silence: LONG }),
-            attach: None,
-            after: None,
-            local_waiters: 0,
+            ..Acquire::new(self.lock.clone(), hold, LONG, bare::micros() + 3_000_000)
         })
     }
 
@@ -251,16 +242,7 @@ impl Crowd {
     }
 
     fn release(&self, hold: HoldId, used: u64) -> Op {
-        Op::Release(Release {
-            lock: self.lock.clone(),
-            hold,
-            used,
-            told: used > 0,
-            lost: false,
-            losses: 0,
-            retention: RETENTION,
-            alone: false,
-        })
+        Op::Release(Release { told: used > 0, ..Release::new(self.lock.clone(), hold, used) })
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::id::{HoldId, OwnerId};
 use crate::name::Name;
+use crate::options::RETENTION;
 
 /// Names a request until its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,6 +98,25 @@ pub struct Acquire {
     pub local_waiters: u32,
 }
 
+impl Acquire {
+    /// Takes the lock for the client itself, if it is free.
+    pub fn new(lock: Name, hold: HoldId, lease: Duration, not_after: u64) -> Acquire {
+        Acquire {
+            lock,
+            hold,
+            owner: None,
+            mode: Mode::Exclusive,
+            lease,
+            not_after,
+            floor: 0,
+            wait: None,
+            attach: None,
+            after: None,
+            local_waiters: 0,
+        }
+    }
+}
+
 /// How a waiter queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Wait {
@@ -124,6 +144,14 @@ pub struct Beat {
     pub silence: Duration,
     /// How many callers of the client wait within it, behind this entry: for people alone.
     pub local_waiters: u32,
+}
+
+impl Beat {
+    /// Renews a hold under which no token was given out, or shows a waiter that is passed over after
+    /// the same span.
+    pub fn new(lock: Name, hold: HoldId, lease: Duration) -> Beat {
+        Beat { lock, hold, lease, used: 0, silence: lease, local_waiters: 0 }
+    }
 }
 
 /// End the holds of a tenure that an operator saw, and of none that came after it. Harmless when
@@ -161,4 +189,20 @@ pub struct Release {
     /// Nobody is known to wait. A store may refuse that as `Again` when it finds somebody; the
     /// repeat says no.
     pub alone: bool,
+}
+
+impl Release {
+    /// Ends a hold of whose grant its holder was told.
+    pub fn new(lock: Name, hold: HoldId, used: u64) -> Release {
+        Release {
+            lock,
+            hold,
+            used,
+            told: true,
+            lost: false,
+            losses: 0,
+            retention: RETENTION,
+            alone: false,
+        }
+    }
 }

@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 use fencelock_engine::reply::{
     Body, Broken, Failure, LockInfo, Push, Released, Reply, Standing, State,
 };
-use fencelock_engine::request::{
-    Acquire, Beat, Break, Mode, Op, Release, Request, RequestId, Wait,
-};
+use fencelock_engine::request::{Acquire, Beat, Break, Op, Release, Request, RequestId, Wait};
 use fencelock_engine::transport::{Sink, Transport};
 use fencelock_engine::{ClientId, Event, HoldId, Name};
 
@@ -128,17 +126,8 @@ impl<T: Transport> Client<T> {
 
     pub fn request(&self, lock: &Name, hold: HoldId, wait: bool) -> Acquire {
         Acquire {
-            lock: lock.clone(),
-            hold,
-            owner: None,
-            mode: Mode::Exclusive,
-            lease: LEASE,
-            not_after: self.now() + 3_000_000,
-            floor: 0,
             wait: wait.then_some(Wait { ticket: 0, claim: CLAIM, silence: CLAIM }),
-            attach: None,
-            after: None,
-            local_waiters: 0,
+            ..Acquire::new(lock.clone(), hold, LEASE, self.now() + 3_000_000)
         }
     }
 
@@ -166,14 +155,7 @@ impl<T: Transport> Client<T> {
     }
 
     pub fn beat(&self, lock: &Name, hold: HoldId) -> State {
-        let beat = Beat {
-            lock: lock.clone(),
-            hold,
-            lease: LEASE,
-            used: 0,
-            silence: LEASE,
-            local_waiters: 0,
-        };
+        let beat = Beat::new(lock.clone(), hold, LEASE);
         match self.ask(Op::Beat(vec![beat])).expect("the beat is executed").body {
             Body::Beat(states) => self.told(hold, states[0].clone().expect("the lock is served")),
             other => panic!("not the reply of a beat: {other:?}"),
@@ -182,16 +164,7 @@ impl<T: Transport> Client<T> {
 
     pub fn release(&self, lock: &Name, hold: HoldId) -> Released {
         let used = self.tokens.lock().unwrap().get(&hold).copied().unwrap_or(0);
-        let release = Release {
-            lock: lock.clone(),
-            hold,
-            used,
-            told: true,
-            lost: false,
-            losses: 0,
-            retention: fencelock_engine::options::RETENTION,
-            alone: false,
-        };
+        let release = Release::new(lock.clone(), hold, used);
         match self.ask(Op::Release(release)).expect("the release is executed").body {
             Body::Release(released) => released,
             other => panic!("not the reply of a release: {other:?}"),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fencelock_engine::reply::{Body, Standing};
-use fencelock_engine::request::{Acquire, Mode, Op, Release};
+use fencelock_engine::request::{Acquire, Op, Release};
 use fencelock_engine::store::Caller;
 use fencelock_engine::{ClientId, HoldId, Name};
 
@@ -18,19 +18,7 @@ fn execute(state: &mut State, now: u64, op: &Op) -> Body {
 
 /// Gives the token.
 fn acquire(state: &mut State, now: u64, lock: &Name, hold: u128) -> u64 {
-    let ask = Acquire {
-        lock: lock.clone(),
-        hold: HoldId(hold),
-        owner: None,
-        mode: Mode::Exclusive,
-        lease: Duration::from_secs(30),
-        not_after: now + 3_000_000,
-        floor: 0,
-        wait: None,
-        attach: None,
-        after: None,
-        local_waiters: 0,
-    };
+    let ask = Acquire::new(lock.clone(), HoldId(hold), Duration::from_secs(30), now + 3_000_000);
     match execute(state, now, &Op::Acquire(ask)) {
         Body::Acquire(state) if state.standing == Standing::Granted => state.token,
         body => panic!("{body:?}"),
@@ -41,8 +29,7 @@ fn acquire(state: &mut State, now: u64, lock: &Name, hold: u128) -> u64 {
 fn use_once(state: &mut State, now: u64, lock: &Name, hold: u128, retention: Duration) {
     let used = acquire(state, now, lock, hold);
     let (lock, hold) = (lock.clone(), HoldId(hold));
-    let release =
-        Release { lock, hold, used, told: true, lost: false, losses: 0, retention, alone: false };
+    let release = Release { retention, ..Release::new(lock, hold, used) };
     execute(state, now + 10, &Op::Release(release));
 }
 

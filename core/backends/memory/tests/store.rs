@@ -188,16 +188,7 @@ impl Sink for Relay {
         if let Event::Push(Push::Granted { hold, .. }) = event {
             self.grants.fetch_add(1, Ordering::SeqCst);
             let lock = self.store_lock.clone();
-            let release = Release {
-                lock,
-                hold,
-                used: 0,
-                told: true,
-                lost: false,
-                losses: 0,
-                retention: fencelock_engine::options::RETENTION,
-                alone: false,
-            };
+            let release = Release::new(lock, hold, 0);
             let id = RequestId(self.requests.fetch_add(1, Ordering::SeqCst));
             let transport = self.transport.get().expect("it was opened");
             transport.enqueue(Request { id, op: Op::Release(release) });

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use fencelock_engine::event::Event;
 use fencelock_engine::redis::{Codec, Command};
 use fencelock_engine::reply::{Body, Reply, Standing};
-use fencelock_engine::request::{Acquire, Mode, Op, Release, Request, RequestId};
+use fencelock_engine::request::{Acquire, Op, Release, Request, RequestId};
 use fencelock_engine::transport::{Sink, Transport};
 use fencelock_engine::{ClientId, HoldId, Name};
 use fencelock_redis::{Options, RedisTransport, open};
@@ -63,29 +63,8 @@ impl Inbox {
 }
 
 fn pair(name: &Name, hold: HoldId, now: u64) -> (Op, Op) {
-    let acquire = Acquire {
-        lock: name.clone(),
-        hold,
-        owner: None,
-        mode: Mode::Exclusive,
-        lease: Duration::from_secs(30),
-        not_after: now + 3_000_000,
-        floor: 0,
-        wait: None,
-        attach: None,
-        after: None,
-        local_waiters: 0,
-    };
-    let release = Release {
-        lock: name.clone(),
-        hold,
-        used: 0,
-        told: true,
-        lost: false,
-        losses: 0,
-        retention: fencelock_engine::options::RETENTION,
-        alone: false,
-    };
+    let acquire = Acquire::new(name.clone(), hold, Duration::from_secs(30), now + 3_000_000);
+    let release = Release::new(name.clone(), hold, 0);
     (Op::Acquire(acquire), Op::Release(release))
 }
 

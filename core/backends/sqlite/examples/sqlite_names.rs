@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use fencelock_engine::reply::{Body, Reply};
-use fencelock_engine::request::{Acquire, Mode, Op, Release, Request, RequestId};
+use fencelock_engine::request::{Acquire, Op, Release, Request, RequestId};
 use fencelock_engine::transport::{Sink, Transport};
 use fencelock_engine::{ClientId, Event, HoldId, Name};
 
@@ -60,18 +60,13 @@ fn main() {
     let mut most = (0, 0);
     for first in (0..names).step_by(TOGETHER as usize) {
         let asks: Vec<Acquire> = (first..(first + TOGETHER).min(names))
-            .map(|at| Acquire {
-                lock: Name::new(format!("order-{at:014}")).expect("a name of 20 bytes"),
-                hold: HoldId(u128::from(at) + 1),
-                owner: None,
-                mode: Mode::Exclusive,
-                lease: Duration::from_secs(30),
-                not_after: now + 3_000_000,
-                floor: 0,
-                wait: None,
-                attach: None,
-                after: None,
-                local_waiters: 0,
+            .map(|at| {
+                Acquire::new(
+                    Name::new(format!("order-{at:014}")).expect("a name of 20 bytes"),
+                    HoldId(u128::from(at) + 1),
+                    Duration::from_secs(30),
+                    now + 3_000_000,
+                )
             })
             .collect();
         let states = send(asks.iter().cloned().map(Op::Acquire).collect());
@@ -79,16 +74,7 @@ fn main() {
             now = reply.now;
             let Body::Acquire(state) = reply.body else { panic!("no state") };
             let (lock, hold, used) = (ask.lock, ask.hold, state.token);
-            Op::Release(Release {
-                lock,
-                hold,
-                used,
-                told: true,
-                lost: false,
-                losses: 0,
-                retention,
-                alone: false,
-            })
+            Op::Release(Release { retention, ..Release::new(lock, hold, used) })
         });
         send(releases.collect());
         let size = bytes(path);

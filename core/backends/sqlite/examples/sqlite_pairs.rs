@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use fencelock_engine::request::{Acquire, Mode, Op, Release, Request, RequestId};
+use fencelock_engine::request::{Acquire, Op, Release, Request, RequestId};
 use fencelock_engine::transport::{Sink, Transport};
 use fencelock_engine::{ClientId, Event, HoldId, Name};
 
@@ -49,30 +49,14 @@ fn main() {
     while start.elapsed() < Duration::from_secs(2) {
         pairs += 1;
         let hold = HoldId(u128::from(pairs));
-        send(Op::Acquire(Acquire {
-            lock: lock.clone(),
+        send(Op::Acquire(Acquire::new(
+            lock.clone(),
             hold,
-            owner: None,
-            mode: Mode::Exclusive,
-            lease: Duration::from_secs(30),
-            not_after: sink.now.load(Ordering::Relaxed) + 3_000_000,
-            floor: 0,
-            wait: None,
-            attach: None,
-            after: None,
-            local_waiters: 0,
-        }));
+            Duration::from_secs(30),
+            sink.now.load(Ordering::Relaxed) + 3_000_000,
+        )));
         let lock = lock.clone();
-        send(Op::Release(Release {
-            lock,
-            hold,
-            used: 0,
-            told: true,
-            lost: false,
-            losses: 0,
-            retention: fencelock_engine::options::RETENTION,
-            alone: false,
-        }));
+        send(Op::Release(Release::new(lock, hold, 0)));
     }
     let took = start.elapsed();
     assert_eq!(sink.replies.load(Ordering::Relaxed) as u64, 2 * pairs + 1);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use fencelock_engine::reply::{Body, Reply, Standing};
-use fencelock_engine::request::{Acquire, Beat, Mode, Op, Request, RequestId, Wait};
+use fencelock_engine::request::{Acquire, Beat, Op, Request, RequestId, Wait};
 use fencelock_engine::transport::{Sink, Transport};
 use fencelock_engine::{ClientId, Event, HoldId, Name};
 
@@ -40,17 +40,13 @@ fn main() {
     for count in counts {
         let lock = Name::new(format!("queue of {count}")).expect("a name");
         let acquire = |hold: u64, now: u64| Acquire {
-            lock: lock.clone(),
-            hold: HoldId(u128::from(hold)),
-            owner: None,
-            mode: Mode::Exclusive,
-            lease: Duration::from_secs(3_600),
-            not_after: now + 3_000_000,
-            floor: 0,
             wait: Some(Wait { ticket: 0, claim: Duration::from_secs(3), silence }),
-            attach: None,
-            after: None,
-            local_waiters: 0,
+            ..Acquire::new(
+                lock.clone(),
+                HoldId(u128::from(hold)),
+                Duration::from_secs(3_600),
+                now + 3_000_000,
+            )
         };
         let mut now = send(Op::Time).now;
         for hold in 0..=count {
@@ -59,14 +55,7 @@ fn main() {
         let (start, mut beats) = (Instant::now(), 0_u64);
         while start.elapsed() < Duration::from_secs(2) {
             let hold = HoldId(u128::from(beats % count + 2));
-            let beat = Beat {
-                lock: lock.clone(),
-                hold,
-                lease: silence,
-                used: 0,
-                silence,
-                local_waiters: 0,
-            };
+            let beat = Beat::new(lock.clone(), hold, silence);
             let Body::Beat(states) = send(Op::Beat(vec![beat])).body else { panic!("no state") };
             assert!(matches!(&states[0], Ok(state) if state.standing == Standing::Queued));
             beats += 1;

@@ -126,16 +126,7 @@ fn several_requests_share_a_transaction() {
     let (first, second) = (hold(), hold());
     let acquire = one.request(&lock, first, false);
     let next = one.request(&lock, second, false);
-    let release = Release {
-        lock: lock.clone(),
-        hold: first,
-        used: 0,
-        told: true,
-        lost: false,
-        losses: 0,
-        retention: fencelock_engine::options::RETENTION,
-        alone: false,
-    };
+    let release = Release::new(lock.clone(), first, 0);
     let ops = [
         Op::Acquire(acquire),
         Op::Release(release),
@@ -193,16 +184,7 @@ fn use_once(client: &Client<SqliteTransport>, lock: &Name, retention: Duration) 
     let state = client.take(lock, id);
     assert_eq!(state.standing, Standing::Granted);
     let (lock, used) = (lock.clone(), state.token);
-    let release = Release {
-        lock,
-        hold: id,
-        used,
-        told: true,
-        lost: false,
-        losses: 0,
-        retention,
-        alone: false,
-    };
+    let release = Release { retention, ..Release::new(lock, id, used) };
     client.ask(Op::Release(release)).unwrap();
     used
 }
@@ -270,16 +252,7 @@ fn names_that_are_used_once_leave_nothing_and_the_file_gives_its_space_back() {
             assert_eq!(state.standing, Standing::Granted);
             let (lock, hold, used) = (ask.lock, ask.hold, state.token);
             let retention = Duration::from_millis(200);
-            releases.push(Release {
-                lock,
-                hold,
-                used,
-                told: true,
-                lost: false,
-                losses: 0,
-                retention,
-                alone: false,
-            });
+            releases.push(Release { retention, ..Release::new(lock, hold, used) });
         }
     }
     let most = number(&edit, "PRAGMA page_count");
@@ -441,19 +414,7 @@ fn who_waits_within_a_client_is_kept() {
 
 /// An acquire for which the store's time is not asked first.
 fn untimely(lock: &fencelock_engine::Name) -> fencelock_engine::request::Acquire {
-    fencelock_engine::request::Acquire {
-        lock: lock.clone(),
-        hold: hold(),
-        owner: None,
-        mode: Default::default(),
-        lease: LEASE,
-        not_after: 1,
-        floor: 0,
-        wait: None,
-        attach: None,
-        after: None,
-        local_waiters: 0,
-    }
+    fencelock_engine::request::Acquire::new(lock.clone(), hold(), LEASE, 1)
 }
 
 #[test]
@@ -534,13 +495,8 @@ fn a_damaged_row_costs_only_its_own_lock() {
     let one = client(&file.path);
     one.take(&bad, hold());
     raw(&file.path).execute("UPDATE fencelock_locks SET abandoned = 7", []).unwrap();
-    let beat = |lock: &fencelock_engine::Name| fencelock_engine::request::Beat {
-        lock: lock.clone(),
-        hold: hold(),
-        lease: LEASE,
-        used: 0,
-        silence: LEASE,
-        local_waiters: 0,
+    let beat = |lock: &fencelock_engine::Name| {
+        fencelock_engine::request::Beat::new(lock.clone(), hold(), LEASE)
     };
     let reply = one.ask(Op::Beat(vec![beat(&bad), beat(&good)])).unwrap();
     let fencelock_engine::reply::Body::Beat(states) = reply.body else { panic!("{reply:?}") };

@@ -61,16 +61,7 @@ fn a_release_whose_reply_was_lost_is_repeated() {
     // Lost on the way there, then on the way back.
     for (fault, left) in [(Fault::SwallowRequests, 1), (Fault::SwallowReplies, 0)] {
         proxy.set(fault);
-        let release = Release {
-            lock: lock.clone(),
-            hold: id,
-            used: 0,
-            told: true,
-            lost: false,
-            losses: 0,
-            retention: fencelock_engine::options::RETENTION,
-            alone: false,
-        };
+        let release = Release::new(lock.clone(), id, 0);
         let request = client.send(Op::Release(release));
         client.transport.flush();
         let swallowed = || {

@@ -228,16 +228,7 @@ fn releasing_and_queueing_again_passes_the_lock_on() {
     one.take(&lock, first);
     two.queue(&lock, second);
     let mut ask = one.request(&lock, third, true);
-    ask.after = Some(Release {
-        lock: lock.clone(),
-        hold: first,
-        used: 0,
-        told: true,
-        lost: false,
-        losses: 0,
-        retention: fencelock_engine::options::RETENTION,
-        alone: false,
-    });
+    ask.after = Some(Release::new(lock.clone(), first, 0));
     assert_eq!(one.acquire(ask).standing, Standing::Queued);
     granted(&two, &lock, second);
     two.release(&lock, second);

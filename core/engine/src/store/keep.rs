@@ -90,14 +90,5 @@ impl Record {
 
 /// The release of a hold that does not exist: a contact, no more.
 fn nothing(lock: &Name) -> Release {
-    Release {
-        lock: lock.clone(),
-        hold: HoldId(0),
-        used: 0,
-        told: false,
-        lost: false,
-        losses: 0,
-        retention: RETENTION,
-        alone: false,
-    }
+    Release { told: false, ..Release::new(lock.clone(), HoldId(0), 0) }
 }

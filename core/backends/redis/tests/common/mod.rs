@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fencelock_engine::event::Event;
 use fencelock_engine::reply::{Body, Failure, Push, RefusalKind, Released, Reply, Standing, State};
-use fencelock_engine::request::{Acquire, Beat, Mode, Op, Release, Request, RequestId, Wait};
+use fencelock_engine::request::{Acquire, Beat, Op, Release, Request, RequestId, Wait};
 use fencelock_engine::transport::{Sink, Transport};
 use fencelock_engine::{ClientId, Error, HoldId, Name};
 use fencelock_redis::{Options, RedisTransport, open};
@@ -196,41 +196,19 @@ pub fn micros() -> u64 {
 pub fn acquire(lock: &str, hold: HoldId, wait: bool) -> Op {
     let claim = Duration::from_secs(3);
     Op::Acquire(Acquire {
-        lock: name(lock),
-        hold,
-        owner: None,
-        mode: Mode::Exclusive,
-        lease: Duration::from_secs(30),
-        not_after: micros() + 3_000_000,
-        floor: 0,
         wait: wait.then_some(Wait { ticket: 0, claim, silence: claim }),
-        attach: None,
-        after: None,
-        local_waiters: 0,
+        ..Acquire::new(name(lock), hold, Duration::from_secs(30), micros() + 3_000_000)
     })
 }
 
 pub fn release(lock: &str, hold: HoldId) -> Op {
-    Op::Release(Release {
-        lock: name(lock),
-        hold,
-        used: 0,
-        told: true,
-        lost: false,
-        losses: 0,
-        retention: fencelock_engine::options::RETENTION,
-        alone: false,
-    })
+    Op::Release(Release::new(name(lock), hold, 0))
 }
 
 pub fn beat(locks: &[(&str, HoldId)]) -> Op {
     let beat = |&(lock, hold)| Beat {
-        lock: name(lock),
-        hold,
-        lease: Duration::from_secs(30),
-        used: 0,
         silence: Duration::from_secs(3),
-        local_waiters: 0,
+        ..Beat::new(name(lock), hold, Duration::from_secs(30))
     };
     Op::Beat(locks.iter().map(beat).collect())
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use fencelock_engine::reply::{Body, Standing, State};
-use fencelock_engine::request::{Acquire, Beat, Mode, Op, Request, RequestId};
+use fencelock_engine::request::{Acquire, Beat, Op, Request, RequestId};
 use fencelock_engine::store::Caller;
 use fencelock_engine::{ClientId, ErrorKind, HoldId, Name};
 use fencelock_testkit::eventually;
@@ -35,19 +35,7 @@ fn lock() -> Name {
 }
 
 fn acquire(store: &mut Store, lease: Duration) -> State {
-    let ask = Acquire {
-        lock: lock(),
-        hold: HOLD,
-        owner: None,
-        mode: Mode::Exclusive,
-        lease,
-        not_after: store.now() + 3_000_000,
-        floor: 0,
-        wait: None,
-        attach: None,
-        after: None,
-        local_waiters: 0,
-    };
+    let ask = Acquire::new(lock(), HOLD, lease, store.now() + 3_000_000);
     match run(store, Op::Acquire(ask)).unwrap() {
         Body::Acquire(state) => state,
         body => panic!("{body:?}"),
@@ -55,7 +43,7 @@ fn acquire(store: &mut Store, lease: Duration) -> State {
 }
 
 fn renew(store: &mut Store, lease: Duration) -> Result<Standing, Fault> {
-    let beat = Beat { lock: lock(), hold: HOLD, lease, used: 0, silence: lease, local_waiters: 0 };
+    let beat = Beat::new(lock(), HOLD, lease);
     match run(store, Op::Beat(vec![beat]))? {
         Body::Beat(states) => Ok(states[0].as_ref().unwrap().standing),
         body => panic!("{body:?}"),

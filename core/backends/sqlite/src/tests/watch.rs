@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use fencelock_engine::reply::{Body, Push, Standing};
-use fencelock_engine::request::{Acquire, Break, Mode, Op, Request, RequestId, Wait};
+use fencelock_engine::request::{Acquire, Break, Op, Request, RequestId, Wait};
 use fencelock_engine::store::Caller;
 use fencelock_engine::{ClientId, HoldId, Name};
 
@@ -62,17 +62,13 @@ impl Client {
         let wait =
             Wait { ticket: 0, claim: Duration::from_secs(3), silence: Duration::from_secs(3) };
         Op::Acquire(Acquire {
-            lock: lock.clone(),
-            hold: HoldId(hold),
-            owner: None,
-            mode: Mode::Exclusive,
-            lease: Duration::from_secs(3_600),
-            not_after: self.store.now() + 3_000_000,
-            floor: 0,
             wait: Some(wait),
-            attach: None,
-            after: None,
-            local_waiters: 0,
+            ..Acquire::new(
+                lock.clone(),
+                HoldId(hold),
+                Duration::from_secs(3_600),
+                self.store.now() + 3_000_000,
+            )
         })
     }
 
@@ -144,14 +140,8 @@ fn a_grant_is_found_among_many_waits() {
     assert_eq!(two.look().0.len(), 1_000);
     two.run(vec![two.acquire(&name(many), many)]);
     let release = fencelock_engine::request::Release {
-        lock: name(7),
-        hold: HoldId(7),
-        used: 0,
-        told: true,
-        lost: false,
-        losses: 0,
         retention: Duration::from_secs(60),
-        alone: false,
+        ..fencelock_engine::request::Release::new(name(7), HoldId(7), 0)
     };
     two.run(vec![Op::Release(release)]);
     let (found, work) = one.look();

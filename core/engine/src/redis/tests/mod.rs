@@ -91,14 +91,7 @@ fn a_newer_layout_and_a_foreign_key_say_what_to_do() {
 
 #[test]
 fn bug_58_one_bad_key_costs_only_itself() {
-    let beat = |name: &str| Beat {
-        lock: Name::new(name).unwrap(),
-        hold: HoldId(1),
-        lease: Duration::from_secs(1),
-        used: 0,
-        silence: Duration::from_secs(1),
-        local_waiters: 0,
-    };
+    let beat = |name: &str| Beat::new(Name::new(name).unwrap(), HoldId(1), Duration::from_secs(1));
     let op = Op::Beat(vec![beat("bad"), beat("good")]);
     let good = [0, 7, 9, 1_000_000].map(Value::Int).to_vec();
     let value = Value::Array(vec![Value::Int(5), bytes("WRONGTYPE x"), Value::Array(good)]);
@@ -111,12 +104,8 @@ fn bug_58_one_bad_key_costs_only_itself() {
 #[test]
 fn who_waits_within_a_client_is_a_word_only_where_there_is_somebody() {
     let beat = |local_waiters| Beat {
-        lock: Name::new("job").unwrap(),
-        hold: HoldId(1),
-        lease: Duration::from_secs(1),
-        used: 0,
-        silence: Duration::from_secs(1),
         local_waiters,
+        ..Beat::new(Name::new("job").unwrap(), HoldId(1), Duration::from_secs(1))
     };
     let words = |beats: [u32; 2]| {
         let beats = Op::Beat(beats.map(beat).to_vec());
@@ -232,14 +221,8 @@ fn no_refusal_shows_what_is_secret() {
     secrets.add("hunter22");
     codec.set_secrets(secrets);
     let name = Name::new("job").unwrap();
-    let beats = Op::Beat(vec![Beat {
-        lock: name.clone(),
-        hold: HoldId(1),
-        lease: std::time::Duration::from_secs(1),
-        used: 0,
-        silence: std::time::Duration::from_secs(1),
-        local_waiters: 0,
-    }]);
+    let beats =
+        Op::Beat(vec![Beat::new(name.clone(), HoldId(1), std::time::Duration::from_secs(1))]);
     for code in ["ERR", "OOM", "NOPERM", "READONLY", "LAYOUT", "ERR unknown command", "-SAID"] {
         let said = format!("{code} AUTH hunter22 HUNTER2 hunter22");
         let Err(Failure::Refused(refused)) =

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::id::{ClientId, HoldId, OwnerId};
 use crate::name::Name;
 use crate::reply::{Push, Released, Standing, State};
-use crate::request::{Acquire, Beat, Mode, Release, Wait};
+use crate::request::{Acquire, Beat, Release, Wait};
 use crate::store::{Announce, Caller, Delivery, Record};
 
 const SECOND: u64 = 1_000_000;
@@ -63,23 +63,10 @@ impl Bench {
     }
 
     fn ask(&self, id: u128) -> Acquire {
-        Acquire {
-            lock: name(),
-            hold: HoldId(id),
-            owner: None,
-            mode: Mode::Exclusive,
-            lease: Duration::from_micros(LEASE),
-            not_after: self.now + CLAIM,
-            floor: 0,
-            wait: Some(Wait {
-                ticket: 0,
-                claim: Duration::from_micros(CLAIM),
-                silence: Duration::from_micros(CLAIM),
-            }),
-            attach: None,
-            after: None,
-            local_waiters: 0,
-        }
+        let claim = Duration::from_micros(CLAIM);
+        let wait = Some(Wait { ticket: 0, claim, silence: claim });
+        let lease = Duration::from_micros(LEASE);
+        Acquire { wait, ..Acquire::new(name(), HoldId(id), lease, self.now + CLAIM) }
     }
 
     fn acquire(&mut self, ask: &Acquire) -> State {
@@ -107,14 +94,8 @@ impl Bench {
 
     fn beat_for(&mut self, id: u128, lease: u64, used: u64) -> State {
         let lease = Duration::from_micros(lease);
-        let beat = Beat {
-            lock: name(),
-            hold: HoldId(id),
-            lease,
-            used,
-            silence: Duration::from_micros(CLAIM),
-            local_waiters: 0,
-        };
+        let silence = Duration::from_micros(CLAIM);
+        let beat = Beat { used, silence, ..Beat::new(name(), HoldId(id), lease) };
         let mut out = (&mut self.pushes, &self.deaf, self.denied);
         self.record.beat(self.now, &caller(id), &beat, &mut out).unwrap()
     }
@@ -125,16 +106,7 @@ impl Bench {
 
     fn end(&mut self, id: u128, used: u64, told: bool, lost: bool) -> Released {
         let losses = self.losses.get(&id).copied().unwrap_or(0);
-        let release = Release {
-            lock: name(),
-            hold: HoldId(id),
-            used,
-            told,
-            lost,
-            losses,
-            retention: crate::options::RETENTION,
-            alone: false,
-        };
+        let release = Release { told, lost, losses, ..Release::new(name(), HoldId(id), used) };
         let mut out = (&mut self.pushes, &self.deaf, self.denied);
         self.record.release(self.now, &release, &mut out)
     }

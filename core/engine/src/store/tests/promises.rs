@@ -171,16 +171,7 @@ fn promise_10_release_and_enqueue_in_one_step_goes_behind_the_others() {
     let mut bench = Bench::new();
     bench.wait(10);
     bench.wait(20);
-    let after = Release {
-        lock: name(),
-        hold: HoldId(10),
-        used: 0,
-        told: true,
-        lost: false,
-        losses: 0,
-        retention: crate::options::RETENTION,
-        alone: false,
-    };
+    let after = Release::new(name(), HoldId(10), 0);
     let ask = Acquire { after: Some(after.clone()), ..bench.ask(11) };
     assert_standing(bench.acquire(&ask), Standing::Queued);
     assert_eq!(bench.holders(), [20]);

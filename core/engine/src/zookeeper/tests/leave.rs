@@ -145,29 +145,12 @@ fn p04_what_was_sought_and_not_reached_is_sought_again() {
 fn p10_releasing_and_queueing_again_is_one_round_trip() {
     let mut talk = Talk::held(1, 4);
     talk.batches = 0;
-    let after = Release {
-        lock: name(),
-        hold: hold(1),
-        used: USED,
-        told: true,
-        lost: false,
-        losses: 0,
-        retention: crate::options::RETENTION,
-        alone: false,
-    };
+    let after = Release::new(name(), hold(1), USED);
     let wait = Wait { ticket: 0, claim: TIMEOUT, silence: TIMEOUT };
     let request = talk.ask(Op::Acquire(Acquire {
-        lock: name(),
-        hold: hold(2),
-        owner: None,
-        mode: Mode::Exclusive,
-        lease: TIMEOUT,
-        not_after: u64::MAX,
-        floor: 0,
         wait: Some(wait),
-        attach: None,
         after: Some(after),
-        local_waiters: 0,
+        ..Acquire::new(name(), hold(2), TIMEOUT, u64::MAX)
     }));
     assert_eq!((talk.batches, talk.calls.len()), (1, 4));
     talk.answer([
@@ -185,16 +168,7 @@ fn p10_releasing_and_queueing_again_is_one_round_trip() {
 fn p12_an_old_release_that_finds_a_left_over_says_nothing_of_its_holder() {
     let mut talk = Talk::unanswered();
     let used = 4 * 1024;
-    let old = Release {
-        lock: name(),
-        hold: hold(1),
-        used,
-        told: true,
-        lost: false,
-        losses: 0,
-        retention: crate::options::RETENTION,
-        alone: false,
-    };
+    let old = Release::new(name(), hold(1), used);
     talk.ask(Op::Release(old));
     talk.answer([done(), children(&[&node(1, 4)]), data("fencelock 1 released 3 1")]);
     talk.answer([exists(Stat { czxid: 5, ephemeral_owner: SESSION, ..Stat::default() })]);

@@ -16,7 +16,7 @@ use crate::event::Event;
 use crate::id::{ClientId, HoldId};
 use crate::name::Name;
 use crate::reply::{Body, Failure, Push, Released, Reply, State};
-use crate::request::{Acquire, Beat, Mode, Op, Release, Request, RequestId, Wait};
+use crate::request::{Acquire, Beat, Op, Release, Request, RequestId, Wait};
 use crate::time::Time;
 use crate::zookeeper::name::node_stem;
 use crate::zookeeper::{
@@ -184,42 +184,17 @@ impl Talk {
         let wait =
             Wait { ticket: 0, claim: Duration::from_secs(3), silence: Duration::from_secs(3) };
         self.ask(Op::Acquire(Acquire {
-            lock: name(),
-            hold: hold(number),
-            owner: None,
-            mode: Mode::Exclusive,
-            lease: TIMEOUT,
-            not_after: u64::MAX,
-            floor: 0,
             wait: waits.then_some(wait),
-            attach: None,
-            after: None,
-            local_waiters: 0,
+            ..Acquire::new(name(), hold(number), TIMEOUT, u64::MAX)
         }))
     }
 
     fn release(&mut self, number: u128, told: bool, lost: bool) -> RequestId {
-        self.ask(Op::Release(Release {
-            lock: name(),
-            hold: hold(number),
-            used: USED,
-            told,
-            lost,
-            losses: 0,
-            retention: crate::options::RETENTION,
-            alone: false,
-        }))
+        self.ask(Op::Release(Release { told, lost, ..Release::new(name(), hold(number), USED) }))
     }
 
     fn beat(&mut self, number: u128) -> RequestId {
-        let beat = Beat {
-            lock: name(),
-            hold: hold(number),
-            lease: TIMEOUT,
-            used: 0,
-            silence: TIMEOUT,
-            local_waiters: 0,
-        };
+        let beat = Beat::new(name(), hold(number), TIMEOUT);
         self.ask(Op::Beat(vec![beat]))
     }
 

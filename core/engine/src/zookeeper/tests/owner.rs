@@ -7,17 +7,9 @@ use crate::reply::{RefusalKind, Standing};
 /// An owner tries to take the lock, or to attach to its hold.
 fn owned(hold: HoldId, attach: Option<u64>) -> Op {
     Op::Acquire(Acquire {
-        lock: name(),
-        hold,
         owner: Some(OwnerId::new("trace").unwrap()),
-        mode: Mode::Exclusive,
-        lease: TIMEOUT,
-        not_after: u64::MAX,
-        floor: 0,
-        wait: None,
         attach,
-        after: None,
-        local_waiters: 0,
+        ..Acquire::new(name(), hold, TIMEOUT, u64::MAX)
     })
 }
 

@@ -83,28 +83,11 @@ fn p01_a_release_that_finds_nothing_leaves_the_next_node_alone() {
     talk.acquire(1, true);
     talk.answer([made(80)]);
     talk.events();
-    let after = Release {
-        lock: name(),
-        hold: hold(1),
-        used: USED,
-        told: true,
-        lost: false,
-        losses: 0,
-        retention: crate::options::RETENTION,
-        alone: false,
-    };
+    let after = Release::new(name(), hold(1), USED);
     let request = talk.ask(Op::Acquire(Acquire {
-        lock: name(),
-        hold: hold(2),
-        owner: None,
-        mode: Mode::Exclusive,
-        lease: TIMEOUT,
-        not_after: u64::MAX,
-        floor: 0,
         wait: Some(Wait { ticket: 0, claim: TIMEOUT, silence: TIMEOUT }),
-        attach: None,
         after: Some(after),
-        local_waiters: 0,
+        ..Acquire::new(name(), hold(2), TIMEOUT, u64::MAX)
     }));
     // An operator was quicker.
     talk.answer([Err(ZkError::NoNode), made(81)]);
