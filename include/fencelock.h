@@ -491,7 +491,9 @@ fencelock_status fencelock_connect_async(const char *url,
 // with CLOSED. The handle stays valid until it is freed.
 //
 // With drain_ns above 0 (or FENCELOCK_FOREVER) it first refuses new owners and waits so long for
-// what is held and waited for to be released; TIMED_OUT when something was left, and is lost now.
+// what is held and waited for to be released; TIMED_OUT when something was left, and is lost now: the
+// client is closed all the same. Without a drain it is OK, whatever is lost. Nothing closes a client at
+// the end of the process: what is held then stays locked until its lease is over.
 fencelock_status fencelock_client_close(struct fencelock_client *client,
                                         int64_t drain_ns,
                                         struct fencelock_error **error);
@@ -815,7 +817,8 @@ fencelock_status fencelock_client_break_async(struct fencelock_client *client,
                                               struct fencelock_error **error);
 
 // The names of at most `limit` locks that begin with `prefix` (which may be NULL: all), in the
-// store's order. A lock that was used lately may be listed although nobody holds it.
+// store's order. A lock that was used lately may be listed although nobody holds it. A limit of 0 is
+// INVALID_ARGUMENT.
 fencelock_status fencelock_client_list(struct fencelock_client *client,
                                        const char *prefix,
                                        size_t prefix_length,

@@ -1,10 +1,10 @@
 import type { Ended, NativeClient, Outcome } from '../native/index.js';
 import { onAbort } from './aborts.js';
-import { ContendedError, type LostError } from './errors.js';
+import { ContendedError, InvalidArgumentError, type LostError } from './errors.js';
 import type { Broken, Capabilities, LockDetails, Metrics } from './info.js';
 import { Hold, Lock } from './lock.js';
 import { failure, loop } from './loop.js';
-import { type AcquireOptions, milliseconds, patience, text } from './options.js';
+import { type AcquireOptions, milliseconds, patience, span, text } from './options.js';
 import { type Ask, convert, type LockOptions, refuse, signal } from './request.js';
 import { type CloseOptions, closeOn, type Unhook } from './signals.js';
 import { type LockManagerSnapshot, snapshot } from './snapshot.js';
@@ -190,8 +190,9 @@ export class LockManager {
   async list(options: ListOptions = {}): Promise<string[]> {
     const prefix = text('prefix', options.prefix ?? '');
     const limit = options.limit ?? LIMIT;
+    if (typeof limit !== 'number') throw new TypeError('limit must be a number');
     if (!Number.isInteger(limit) || limit < 1 || limit > 0xffff_ffff) {
-      throw new TypeError('limit must be a whole number from 1 on');
+      throw new InvalidArgumentError(`limit must be a whole number from 1 on, not ${limit}`);
     }
     const { names } = await loop().ask((call) => this.#native.list(call, prefix, limit));
     return names ?? [];
@@ -211,8 +212,9 @@ export class LockManager {
    */
   async breakLock(name: string, token: bigint): Promise<Broken> {
     const shown = text('name', name);
-    if (typeof token !== 'bigint' || BigInt.asUintN(64, token) !== token) {
-      throw new TypeError('token must be a bigint from 0n to 2n ** 64n - 1n');
+    if (typeof token !== 'bigint') throw new TypeError('token must be a bigint');
+    if (BigInt.asUintN(64, token) !== token) {
+      throw new InvalidArgumentError(`token must be from 0n to 2n ** 64n - 1n, not ${token}`);
     }
     const broken = await loop().ask((call) => this.#native.breakLock(call, shown, token));
     return { ended: broken.number ?? 0, changedHands: broken.token ?? null };
@@ -239,19 +241,20 @@ export class LockManager {
   /**
    * Closes the client: rejects what waits with `ClosedError`, tells every hold that it is lost and
    * releases it. Resolves when the store has confirmed that, at the latest after the request
-   * timeout. With `drain`, first waits so many milliseconds for the holds to be released, and takes
-   * no new acquires meanwhile.
+   * timeout. With `drain`, first waits so many milliseconds (or `Infinity`) for the holds to be
+   * released, and takes no new acquires meanwhile.
    *
-   * Gives whether nothing was held or waiting any more when it closed.
+   * Gives whether all was released: nothing was held or waited for when it closed, and the store has
+   * confirmed it. False is no failure to close. Rejects with `InvalidArgumentError` for a negative
+   * drain; the client is open then.
    */
   async close(options: CloseOptions = {}): Promise<boolean> {
-    const limit = options.drain === undefined ? undefined : milliseconds('drain', options.drain);
-    const idle = this.#native.busy === 0;
+    const limit = options.drain === undefined ? undefined : span('drain', options.drain);
     try {
       const { flag } = await loop().ask((call) =>
         limit === undefined ? this.#native.close(call) : this.#native.drain(call, limit),
       );
-      return flag ?? idle;
+      return flag ?? false;
     } finally {
       loop().closed(this);
     }

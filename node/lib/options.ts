@@ -102,10 +102,15 @@ export function milliseconds(what: string, value: unknown): number {
   return value;
 }
 
+/** The same, where it may be without end. */
+export function span(what: string, value: unknown): number {
+  return value === Number.POSITIVE_INFINITY ? value : milliseconds(what, value);
+}
+
 /** How long to wait; undefined for ever. */
 export function patience(value: unknown): number | undefined {
-  if (value === undefined || value === Number.POSITIVE_INFINITY) return undefined;
-  return milliseconds('wait', value);
+  const wait = value === undefined ? Number.POSITIVE_INFINITY : span('wait', value);
+  return wait === Number.POSITIVE_INFINITY ? undefined : wait;
 }
 
 function count(what: string, value: unknown): number {

@@ -1,6 +1,6 @@
 /** How to close. */
 export interface CloseOptions {
-  /** How many milliseconds to wait for holds to be released; without it, not at all. */
+  /** How many milliseconds to wait for holds to be released, or `Infinity`; without it, not at all. */
   drain?: number | undefined;
 }
 

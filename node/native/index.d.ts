@@ -83,7 +83,7 @@ export declare class NativeClient {
   breakLock(call: number, name: string, token: bigint): Ended | null
   /** The store's time, in the outcome's `number`. */
   ping(call: number): Ended | null
-  /** Closes the client. */
+  /** Closes the client. Whether all was released, in the outcome's `flag`. */
   close(call: number): Ended | null
   /**
    * Takes no new acquires, waits so many milliseconds for the holds to be released, and closes.
@@ -94,8 +94,6 @@ export declare class NativeClient {
   get isClosed(): boolean
   /** The id under which the store knows the client. */
   get id(): string
-  /** How many holds and waits the client has. */
-  get busy(): number
   /** What was counted. */
   metrics(): Metrics
   /** What the store can and cannot do. */

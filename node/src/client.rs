@@ -225,10 +225,14 @@ impl NativeClient {
         )
     }
 
-    /// Closes the client.
+    /// Closes the client. Whether all was released, in the outcome's `flag`.
     #[napi]
     pub fn close(&self, call: i64) -> Option<Ended> {
-        self.call(call, |(), _| (), |done| Ok(self.session.client.close_async(done)))
+        self.call(
+            call,
+            |all, outcome| outcome.flag = Some(all),
+            |done| Ok(self.session.client.close_async(done)),
+        )
     }
 
     /// Takes no new acquires, waits so many milliseconds for the holds to be released, and closes.
@@ -260,12 +264,6 @@ impl NativeClient {
     #[napi(getter)]
     pub fn id(&self) -> String {
         self.session.client.id().to_owned()
-    }
-
-    /// How many holds and waits the client has.
-    #[napi(getter)]
-    pub fn busy(&self) -> u32 {
-        u32::try_from(self.session.busy()).unwrap_or(u32::MAX)
     }
 
     /// What was counted.

@@ -120,12 +120,6 @@ impl Session {
         self.table().holds.remove(&hold)
     }
 
-    /// How many holds and waits there are.
-    pub(crate) fn busy(&self) -> usize {
-        let table = self.table();
-        table.holds.len() + table.waits.len()
-    }
-
     /// The event loop drives its connection no longer.
     pub(crate) fn leave(&self) {
         self.guest.leave();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ClosedError, LostError } from 'fencelock';
+import { ClosedError, InvalidArgumentError, LostError } from 'fencelock';
 import { eventually, onEachStore, rejection, unique } from './support.js';
 
 onEachStore('closing', (store) => {
@@ -53,6 +53,34 @@ onEachStore('closing', (store) => {
     const hold = await client.acquire(unique());
     assert.equal(await client.close({ drain: 50 }), false);
     assert.equal(await hold.lost, 'closed');
+  });
+
+  test('a drain without end, and a negative one', async () => {
+    const client = await store.connect();
+    const hold = await client.acquire(unique(), { wait: Number.POSITIVE_INFINITY });
+    const negative = await rejection(client.close({ drain: -1 }));
+    assert.ok(negative instanceof InvalidArgumentError);
+    assert.ok(!client.closed);
+    const closing = client.close({ drain: Number.POSITIVE_INFINITY });
+    await eventually('new acquires are refused', async () => {
+      const refused = await client.acquire(unique(), { wait: 0 }).catch((error) => error);
+      if (refused instanceof ClosedError) return true;
+      await refused.release();
+      return false;
+    });
+    await hold.release();
+    assert.equal(await closing, true);
+  });
+
+  test('closing while somebody waits says so', async () => {
+    const name = unique();
+    await using held = await store.locks.acquire(name);
+    const client = await store.connect();
+    const waiting = rejection(client.acquire(name));
+    await eventually('it waits', () => client.metrics().waiting === 1);
+    assert.equal(await client.close(), false);
+    assert.ok((await waiting) instanceof ClosedError);
+    assert.ok(held.isValid);
   });
 
   test('several clients are independent', async () => {

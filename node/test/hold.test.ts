@@ -228,7 +228,11 @@ onEachStore('holds', (store) => {
     for (const args of [[''], ['x', { wait: -1 }], ['x', { lease: 5 }], ['\udc00']]) {
       assert.ok((await wrong(...args)) instanceof InvalidArgumentError);
     }
-    assert.ok((await rejection(store.locks.list({ limit: 0 }))) instanceof TypeError);
+    for (const limit of [0, -1, 1.5, Number.NaN]) {
+      assert.ok((await rejection(store.locks.list({ limit }))) instanceof InvalidArgumentError);
+    }
+    const text = '1' as unknown as number;
+    assert.ok((await rejection(store.locks.list({ limit: text }))) instanceof TypeError);
     // @ts-expect-error: not for users
     assert.throws(() => new Hold(), TypeError);
     // @ts-expect-error: not for users

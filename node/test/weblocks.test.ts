@@ -2,7 +2,7 @@
 // processing the queue, the snapshot. See arguments.test.ts for the checks before them.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Lock, LostError, TimedOutError } from 'fencelock';
+import { InvalidArgumentError, Lock, LostError, TimedOutError } from 'fencelock';
 import { deferred, eventually, onEachStore, rejection, turn, unique } from './support.js';
 
 onEachStore('Web Locks', (store) => {
@@ -279,7 +279,8 @@ onEachStore('Web Locks', (store) => {
     const seen = (await store.locks.inspect(name))?.token ?? 0n;
     const kept = await store.locks.breakLock(name, seen - 1n);
     assert.deepEqual(kept, { ended: 0, changedHands: seen });
-    await assert.rejects(store.locks.breakLock(name, -1n), TypeError);
+    await assert.rejects(store.locks.breakLock(name, -1n), InvalidArgumentError);
+    await assert.rejects(store.locks.breakLock(name, 1 as unknown as bigint), TypeError);
     const broken = await store.locks.breakLock(name, seen);
     assert.deepEqual(broken, { ended: 1, changedHands: null });
     const aborted = await rejected;

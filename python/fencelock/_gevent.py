@@ -213,7 +213,7 @@ class Lock(_native.Lock):
 
     _stack: Stack[Hold]
 
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+    def acquire(self, blocking: bool = True, timeout: float | None = -1) -> bool:
         """Acquire the lock; see `fencelock.Lock.acquire`."""
         hold = self._acquire(blocking, timeout, tries=True)
         if hold is None:
@@ -221,13 +221,13 @@ class Lock(_native.Lock):
         self._stack.push(self._owner(), hold)
         return True
 
-    def hold(self, blocking: bool = True, timeout: float = -1) -> Hold:
+    def hold(self, blocking: bool = True, timeout: float | None = -1) -> Hold:
         """Acquire the lock and give the hold; see `fencelock.Lock.hold`."""
         hold = self._acquire(blocking, timeout, tries=False)
         assert hold is not None
         return hold
 
-    def _acquire(self, blocking: bool, timeout: float, *, tries: bool) -> Hold | None:
+    def _acquire(self, blocking: bool, timeout: float | None, *, tries: bool) -> Hold | None:
         port = Port.here()
         try:
             started = self.acquire_start(port.box, self._owner(), blocking, timeout)

@@ -6,7 +6,7 @@ use fencelock_support::Result;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::convert::{duration, limit, options, text, token};
+use crate::convert::{self, limit, options, text, token};
 use crate::hold::{self, Held, Hold};
 use crate::info::{Broken, Capabilities, LockInfo, shown};
 use crate::mailbox::Mailbox;
@@ -190,7 +190,7 @@ impl Client {
         let (client, theirs) = (self.0.clone(), self.0.clone());
         match drain {
             Some(limit) => {
-                let limit = duration("drain", limit)?;
+                let limit = convert::drain(limit)?;
                 signals::call(
                     py,
                     move || Ok(client.drain(limit)),
@@ -199,12 +199,9 @@ impl Client {
             }
             None => signals::call(
                 py,
-                move || {
-                    client.close();
-                    Ok(true)
-                },
+                move || Ok(client.close()),
                 move |done| {
-                    theirs.close_async(|closed| done(closed.map(|()| true)));
+                    theirs.close_async(done);
                     Ok(())
                 },
             ),
@@ -217,14 +214,14 @@ impl Client {
         mailbox: &Bound<'py, Mailbox>,
         drain: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let limit = drain.map(|limit| duration("drain", limit)).transpose()?;
+        let limit = drain.map(convert::drain).transpose()?;
         start(mailbox, |done| match limit {
             Some(limit) => {
                 let done = |drained| done.tell(Ok(Value::Bool(drained)));
                 self.0.drain_async(limit, done).map(|()| None)
             }
             None => {
-                let done = |closed: Result<()>| done.tell(closed.map(|()| Value::Bool(true)));
+                let done = |closed: Result<bool>| done.tell(closed.map(Value::Bool));
                 Ok(Some(self.0.close_async(done)))
             }
         })

@@ -60,23 +60,31 @@ pub(crate) fn maybe_duration(
     value.map(|value| duration(what, value)).transpose()
 }
 
-/// How long to wait, by the arguments of `threading.Lock.acquire`.
-pub(crate) fn patience(py: Python<'_>, blocking: bool, timeout: f64) -> PyResult<Patience> {
+/// How long to wait, by the arguments of `threading.Lock.acquire`, which waits for ever with -1.
+pub(crate) fn patience(py: Python<'_>, blocking: bool, timeout: Option<f64>) -> PyResult<Patience> {
     // The default is recognised as what it is.
     #[allow(clippy::float_cmp)]
-    let unbounded = timeout == -1.0;
-    match blocking {
-        false if !unbounded => Err(invalid(py, "a try takes no timeout: leave one of the two out")),
-        false => Ok(Patience::Try),
-        true if unbounded => Ok(Patience::Forever),
-        true if timeout > TIMEOUT_MAX => {
+    let bound = timeout.filter(|timeout| *timeout != -1.0);
+    match (blocking, bound) {
+        (false, Some(_)) => Err(invalid(py, "a try takes no timeout: leave one of the two out")),
+        (false, None) => Ok(Patience::Try),
+        (true, None | Some(f64::INFINITY)) => Ok(Patience::Forever),
+        (true, Some(timeout)) if timeout > TIMEOUT_MAX => {
             Err(PyOverflowError::new_err("the timeout is too long; leave it out to wait for ever"))
         }
-        true => match Duration::try_from_secs_f64(timeout) {
+        (true, Some(timeout)) => match Duration::try_from_secs_f64(timeout) {
             Ok(Duration::ZERO) => Ok(Patience::Try),
             Ok(limit) => Ok(Patience::For(limit)),
             Err(_) => Err(invalid(py, "the timeout must be 0 s or more, or -1 to wait for ever")),
         },
+    }
+}
+
+/// How long to drain: as a time, but it may be infinite.
+pub(crate) fn drain(value: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    match value.cast::<PyFloat>() {
+        Ok(number) if number.value() == f64::INFINITY => Ok(Duration::MAX),
+        _ => duration("drain", value),
     }
 }
 

@@ -111,7 +111,7 @@ impl BaseLock {
         mailbox: &Bound<'py, Mailbox>,
         owner: u64,
         blocking: bool,
-        timeout: f64,
+        timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let patience = patience(mailbox.py(), blocking, timeout)?;
         let mut lock = self.lock.clone();
@@ -208,17 +208,18 @@ impl Lock {
 
     /// Acquire the lock; returns whether it was acquired.
     ///
-    /// Waits as long as it takes, or for `timeout` seconds, or with `blocking=False` not at all.
+    /// Waits as long as it takes, or for `timeout` seconds, or with `blocking=False` not at all. A
+    /// timeout of -1, None or infinity is none.
     /// The wait lets other threads run and ends at once with Ctrl-C. The owner acquires again
     /// without waiting, and releases as often.
     ///
     /// Raises:
     ///     UnavailableError: The store could not be asked within the timeout, or within the request
     ///         timeout with `blocking=False`. Without a timeout an outage is waited out.
-    ///     InvalidArgumentError: The arguments contradict each other.
+    ///     InvalidArgumentError: The arguments contradict each other, or the timeout is negative.
     ///     MisconfiguredError, ClosedError: As everywhere.
-    #[pyo3(signature = (blocking=true, timeout=-1.0), text_signature = "($self, /, blocking=True, timeout=-1.0)")]
-    fn acquire(slf: &Bound<'_, Self>, blocking: bool, timeout: f64) -> PyResult<bool> {
+    #[pyo3(signature = (blocking=true, timeout=Some(-1.0)), text_signature = "($self, /, blocking=True, timeout=-1.0)")]
+    fn acquire(slf: &Bound<'_, Self>, blocking: bool, timeout: Option<f64>) -> PyResult<bool> {
         let patience = patience(slf.py(), blocking, timeout)?;
         let (key, entries) = (Lock::key(slf), slf.get().entries());
         let counts = slf.as_super().get().counts;
@@ -262,11 +263,11 @@ impl Lock {
     ///     ContendedError: With `blocking=False`, when another has the lock.
     ///     TimedOutError: Others had it for `timeout` seconds.
     ///     UnavailableError, ...: As `acquire`.
-    #[pyo3(signature = (blocking=true, timeout=-1.0), text_signature = "($self, /, blocking=True, timeout=-1.0)")]
+    #[pyo3(signature = (blocking=true, timeout=Some(-1.0)), text_signature = "($self, /, blocking=True, timeout=-1.0)")]
     fn hold<'py>(
         slf: &Bound<'py, Self>,
         blocking: bool,
-        timeout: f64,
+        timeout: Option<f64>,
     ) -> PyResult<Bound<'py, Hold>> {
         let patience = patience(slf.py(), blocking, timeout)?;
         let held = given(slf.py(), Lock::wait(slf, patience)?)?;

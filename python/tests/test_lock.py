@@ -256,7 +256,7 @@ def test_close_releases_and_says_so(url, other, name):
     thread = threading.Thread(target=wait)
     thread.start()
     until(lambda: "fencelock_waiting 1" in client.metrics(), "a waiter")
-    assert client.close()
+    assert client.close() is False
     thread.join()
     assert waiter
     assert client.closed
@@ -265,6 +265,53 @@ def test_close_releases_and_says_so(url, other, name):
     assert other.lock(name).acquire(timeout=30)
     with pytest.raises(fencelock.ClosedError):
         client.lock(name + "/new").acquire()
+
+
+def test_close_gives_whether_all_was_released(url, name):
+    client = fencelock.connect(url)
+    client.lock(name).hold().release()
+    assert client.close() is True
+    assert client.close() is True
+    client = fencelock.connect(url)
+    hold = client.lock(name).hold()
+    assert client.close(drain=0) is False
+    assert hold.lost.wait(30)
+
+
+@pytest.mark.parametrize("endless", [-1, None, float("inf")])
+def test_an_endless_timeout_waits_for_ever(client, other, name, endless):
+    lock, theirs = client.lock(name), other.lock(name)
+    assert lock.acquire(timeout=endless)
+    took = []
+    waiter = threading.Thread(target=lambda: took.append(theirs.acquire(timeout=endless)))
+    waiter.start()
+    until(lambda: "fencelock_waiting 1" in other.metrics(), "the waiter")
+    lock.release()
+    waiter.join()
+    assert took == [True]
+    # The thread that had it is gone, and its lock with the client.
+    assert other.close() is False
+
+
+def test_an_endless_drain_waits_for_the_holders(url, name):
+    client = fencelock.connect(url)
+    hold = client.lock(name).hold()
+    ended = []
+    drain = threading.Thread(target=lambda: ended.append(client.close(drain=float("inf"))))
+    drain.start()
+
+    def refused():
+        try:
+            client.lock(name + "-new", reentrant=False).hold(blocking=False).release()
+        except fencelock.ClosedError:
+            return True
+        return False
+
+    until(refused, "that the drain has begun")
+    assert not ended
+    hold.release()
+    drain.join()
+    assert ended == [True]
 
 
 def test_drain_lets_holders_finish(url, name):
@@ -359,7 +406,7 @@ def test_arguments_are_checked(client, name):
             client.list("", wrong)
     with pytest.raises(fencelock.InvalidArgumentError, match="token"):
         client.break_lock(name, -1)
-    for wrong in [-1, float("inf"), float("nan"), timedelta(seconds=-1)]:
+    for wrong in [-1, float("-inf"), float("nan"), timedelta(seconds=-1)]:
         with pytest.raises(fencelock.InvalidArgumentError, match="drain"):
             client.close(drain=wrong)
     assert not client.closed

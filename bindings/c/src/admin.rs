@@ -96,7 +96,8 @@ pub unsafe extern "C" fn fencelock_client_break_async(
 }
 
 /// The names of at most `limit` locks that begin with `prefix` (which may be NULL: all), in the
-/// store's order. A lock that was used lately may be listed although nobody holds it.
+/// store's order. A lock that was used lately may be listed although nobody holds it. A limit of 0 is
+/// INVALID_ARGUMENT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fencelock_client_list(
     client: *mut fencelock_client,

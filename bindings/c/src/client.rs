@@ -74,7 +74,9 @@ unsafe impl Growing for fencelock_counters {}
 /// with CLOSED. The handle stays valid until it is freed.
 ///
 /// With drain_ns above 0 (or FENCELOCK_FOREVER) it first refuses new owners and waits so long for
-/// what is held and waited for to be released; TIMED_OUT when something was left, and is lost now.
+/// what is held and waited for to be released; TIMED_OUT when something was left, and is lost now: the
+/// client is closed all the same. Without a drain it is OK, whatever is lost. Nothing closes a client at
+/// the end of the process: what is held then stays locked until its lease is over.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fencelock_client_close(
     client: *mut fencelock_client,
@@ -84,7 +86,7 @@ pub unsafe extern "C" fn fencelock_client_close(
     call!(error, {
         let client = fencelock_client::get(client)?;
         match limit(drain_ns, "drain_ns")? {
-            Some(Duration::ZERO) => client.close(),
+            Some(Duration::ZERO) => _ = client.close(),
             limit => drained(client.drain(limit.unwrap_or(Duration::MAX)))?,
         }
     })
@@ -105,8 +107,8 @@ pub unsafe extern "C" fn fencelock_client_close_async(
             Some(Duration::ZERO) => {
                 let none = std::ptr::null_mut();
                 start(none, callback, user_data, std::ptr::null_mut(), |done| {
-                    let closed = move |result: Result<(), _>| {
-                        done(result.map(|()| Outcome::Nothing));
+                    let closed = move |result: Result<bool, _>| {
+                        done(result.map(|_| Outcome::Nothing));
                     };
                     Ok(Some(client.close_async(closed)))
                 })?;

@@ -28,6 +28,20 @@ static void draining_waits_for_what_is_held(void) {
     close_pair(pair);
 }
 
+static void a_close_with_no_time_says_ok_and_tells_the_holder(void) {
+    struct pair pair = open_pair("no time");
+    fencelock_hold *hold = acquire(pair.lock, fresh(FENCELOCK_FOREVER));
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_close, pair.client, -2);
+    bool state = false;
+    IS(FENCELOCK_OK, fencelock_hold_is_valid(hold, &state));
+    CHECK(state);
+    OK(fencelock_client_close, pair.client, 0);
+    uint64_t token = 0;
+    FAILS(FENCELOCK_LOST, fencelock_hold_check, hold, &token);
+    IS(FENCELOCK_OK, fencelock_hold_free(hold));
+    close_pair(pair);
+}
+
 static void a_closed_client_answers_so(void) {
     struct pair pair = open_pair("closed");
     fencelock_hold *hold = acquire(pair.lock, fresh(FENCELOCK_TRY));
@@ -168,6 +182,8 @@ static void a_client_that_is_only_freed_gives_its_locks_up(void) {
 
 const struct test close_tests[] = {
     {"draining_waits_for_what_is_held", draining_waits_for_what_is_held},
+    {"a_close_with_no_time_says_ok_and_tells_the_holder",
+     a_close_with_no_time_says_ok_and_tells_the_holder},
     {"a_closed_client_answers_so", a_closed_client_answers_so},
     {"closing_under_load_harms_nobody", closing_under_load_harms_nobody},
     {"a_client_that_is_only_freed_gives_its_locks_up",

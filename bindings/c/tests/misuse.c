@@ -211,6 +211,8 @@ static void places_for_results_are_needed(void) {
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_ping, pair.client, NULL);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_inspect, pair.client, "x", 1, NULL);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_list, pair.client, NULL, 0, 1, NULL);
+    fencelock_names *none = NULL;
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_list, pair.client, NULL, 0, 0, &none);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_break, pair.client, "x", 1, 1, NULL, &number);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_break, pair.client, "x", 1, 1, &number, NULL);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_attach, pair.client, "x", 1, NULL);

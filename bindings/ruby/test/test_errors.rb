@@ -24,12 +24,39 @@ class ErrorsTest < Minitest::Test
       assert_raises(Fencelock::InvalidArgumentError) { client.lock("x", lease: 0.001).acquire }
       assert_raises(Fencelock::InvalidArgumentError) { client.lock("x").acquire(timeout: -1) }
       assert_raises(Fencelock::InvalidArgumentError) { client.lock("x").acquire(timeout: "soon") }
+      assert_raises(Fencelock::InvalidArgumentError) { client.lock("x").acquire(timeout: Float::NAN) }
+      [-1, -Float::INFINITY, Float::NAN, "soon"].each do |drain|
+        assert_raises(Fencelock::InvalidArgumentError) { client.close(drain: drain) }
+      end
+      [0, -1, 1 << 32, 1.5].each do |limit|
+        assert_raises(Fencelock::InvalidArgumentError) { client.list(limit: limit) }
+      end
+      assert_raises(Fencelock::InvalidArgumentError) { client.break_lock("x", -1) }
+      refute client.closed?
       client.lock("x").synchronize do |hold|
         assert_raises(Fencelock::InvalidArgumentError) { hold.extend_lease(Float::INFINITY) }
       end
     end
     assert_raises(Fencelock::InvalidArgumentError) { Fencelock.connect("redis") }
     assert_raises(ArgumentError) { Fencelock.connect("memory:", leese: 3) }
+  end
+
+  # Half of a surrogate pair, a broken sequence, bytes of no encoding.
+  def test_a_text_that_is_not_utf_8_is_refused
+    Fencelock.connect("memory:") do |client|
+      ["\xED\xA0\x80", "caf\xC3", "caf\xE9".b, "a\0b", "x" * 513].each do |name|
+        assert_raises(Fencelock::InvalidArgumentError) { client.lock(name) }
+        assert_raises(Fencelock::InvalidArgumentError) { client.inspect_lock(name) }
+        assert_raises(Fencelock::InvalidArgumentError) { client.break_lock(name, 1) }
+        assert_raises(Fencelock::InvalidArgumentError) { client.attach(name) }
+      end
+      half = "\xED\xA0\x80"
+      assert_raises(Fencelock::InvalidArgumentError) { client.list(half) }
+      assert_raises(Fencelock::InvalidArgumentError) { client.lock("x", owner: half) }
+      assert_raises(Fencelock::InvalidArgumentError) { Fencelock.connect("memory:", label: half) }
+      assert_raises(Fencelock::InvalidArgumentError) { Fencelock.connect("memory:#{half}") }
+      assert_equal "caf\u00E9", client.lock("caf\xE9".dup.force_encoding("ISO-8859-1")).name
+    end
   end
 
   def test_a_store_that_is_not_there_is_unavailable

@@ -73,23 +73,34 @@ on_each_store("Losses") do
     hold.on_lost { |reason| told << reason }
     thread = Thread.new { @lock.acquire }
     eventually_waiting(@client, 1)
-    assert @client.close
+    assert_equal false, @client.close
     assert_equal :closed, told.pop
     assert_raises(Fencelock::ClosedError) { thread.value }
     assert @client.closed?
     assert_raises(Fencelock::ClosedError) { @lock.acquire }
   end
 
+  def test_a_close_says_whether_all_was_released
+    @lock.synchronize { true }
+    assert_equal true, @client.close
+    assert_equal true, @client.close
+    holder = Fencelock.connect(@url)
+    hold = holder.lock(@lock.name).acquire
+    assert_equal false, holder.close(drain: 0.02)
+    assert holder.closed?
+    assert_raises(Fencelock::LostError) { hold.release }
+  end
+
   def test_a_drain_lets_what_is_held_finish
-    hold = @lock.acquire
-    drained = Thread.new { @client.close(drain: Helper::BOUND) }
+    hold = @lock.acquire(timeout: Float::INFINITY)
+    drained = Thread.new { @client.close(drain: Float::INFINITY) }
     eventually("new ones are turned away") do
       @client.lock(fresh).synchronize { false }
     rescue Fencelock::ClosedError
       true
     end
     hold.release
-    assert drained.value
+    assert_equal true, drained.value
   end
 
   def test_a_hold_that_is_forgotten_is_released
@@ -120,6 +131,46 @@ class LossTest < Minitest::Test
   ensure
     client&.close
     server&.close
+  end
+
+  # What a program prints.
+  def ruby(url, source)
+    library = File.expand_path("../lib", __dir__)
+    IO.popen([RbConfig.ruby, "-I", library, "-e", source, url], &:read)
+  end
+
+  def test_a_process_that_ends_releases_what_it_holds
+    url = url_of("sqlite")
+    kept = ruby(url, <<~'CODE')
+      require "fencelock"
+      client = Fencelock.connect(ARGV[0], lease: 600)
+      $hold = client.lock("x").acquire
+      client.lock("y").lock
+      at_exit { puts "#{$hold.valid?} #{client.lock("z").synchronize { true }}" }
+    CODE
+    assert_equal "true true\n", kept
+    Fencelock.connect(url) do |client|
+      # What the process did with them may be half done.
+      %w[x y].each { |name| assert client.lock(name).acquire(timeout: Helper::BOUND).previous_abandoned, name }
+    end
+  end
+
+  def test_a_child_that_ends_leaves_its_parent_what_it_holds
+    assert_equal "0 true\n", ruby(url_of("sqlite"), <<~'CODE')
+      require "fencelock"
+      hold = Fencelock.connect(ARGV[0]).lock("x").acquire
+      Process.wait(fork { nil })
+      puts "#{$?.exitstatus} #{hold.valid?}"
+    CODE
+  end
+
+  # Whose work is all done under at_exit.
+  def test_an_idle_client_outlives_the_hook
+    assert_equal "true\n", ruby(url_of("sqlite"), <<~'CODE')
+      at_exit { puts $client.lock("x").synchronize { true } }
+      require "fencelock"
+      $client = Fencelock.connect(ARGV[0])
+    CODE
   end
 
   def test_a_forked_child_connects_anew

@@ -133,19 +133,16 @@ impl Client {
     }
 
     /// Closes the client: cancels what waits, tells every hold that it is lost, and releases it at
-    /// the store. Safe while calls are under way, and to repeat.
-    pub fn close(&self) {
-        self.0.close();
+    /// the store. Safe while calls are under way, and to repeat. Gives whether all was released; see
+    /// [`fencelock::Client::close`].
+    pub fn close(&self) -> bool {
+        self.0.close()
     }
 
     /// See [`Client::close`].
-    pub fn close_async(&self, done: impl FnOnce(Result<()>) + Send + 'static) -> Operation {
+    pub fn close_async(&self, done: impl FnOnce(Result<bool>) + Send + 'static) -> Operation {
         let client = self.0.asynchronous().clone();
-        let close = async move {
-            client.close().await;
-            Ok(())
-        };
-        Operation::start(close, done)
+        Operation::start(async move { Ok(client.close().await) }, done)
     }
 
     /// Takes no new owners, waits until nothing is held and nobody waits, for at most `limit`, then

@@ -66,7 +66,7 @@ impl Client {
 
     /// The names of at most `limit` locks that begin with `prefix`. Blocks.
     ///
-    /// Errors: `Unavailable`, `Misconfigured`, `Closed`.
+    /// Errors: `InvalidArgument` for a limit of 0; `Unavailable`, `Misconfigured`, `Closed`.
     #[uniffi::method(default(prefix = "", limit = 1000))]
     pub fn list(&self, prefix: String, limit: u32) -> Result<Vec<String>> {
         Ok(self.0.list(&prefix, limit as usize)?)
@@ -107,13 +107,14 @@ impl Client {
     }
 
     /// Closes the client: ends what waits with `Closed`, tells every hold that it is lost, and releases
-    /// it at the store, for which it blocks. Safe at any time from any thread, and to repeat.
-    pub fn shut_down(&self) {
-        self.0.close();
+    /// it at the store, for which it blocks. Safe at any time from any thread, and to repeat. Gives whether
+    /// all was released: nothing was held or waited for, and the store has confirmed it.
+    pub fn shut_down(&self) -> bool {
+        self.0.close()
     }
 
     /// As `shut_down`, without blocking.
-    pub async fn shut_down_async(&self) -> Result<()> {
+    pub async fn shut_down_async(&self) -> Result<bool> {
         Ok(call(|done| Ok(Some(self.0.close_async(done)))).await?)
     }
 

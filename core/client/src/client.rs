@@ -12,7 +12,7 @@ use crate::listener::Listener;
 use crate::lock::Lock;
 use crate::lock_ref::LockRef;
 use crate::metrics::Metrics;
-use crate::outcome::{broken, inspected, listed, pinged, revoked};
+use crate::outcome::{broken, inspected, listed, pinged, revoked, some};
 use crate::shared::{Core, Shared};
 use crate::ticket::Ticket;
 use crate::wait::Wait;
@@ -121,7 +121,7 @@ impl Client {
     /// bytes. No more than these are remembered on the way, however many there are. A lock that was used lately may be listed although nobody holds it.
     ///
     /// # Errors
-    /// `Unavailable`, `Misconfigured`, `Closed`.
+    /// `InvalidArgument` for a limit of 0; `Unavailable`, `Misconfigured`, `Closed`.
     ///
     /// # Cancel safety
     /// Safe to drop.
@@ -135,6 +135,7 @@ impl Client {
     /// # drop(guard); Ok(()) }
     /// ```
     pub async fn list(&self, prefix: &str, limit: usize) -> Result<Vec<Name>> {
+        some(limit)?;
         listed(
             self.start(|core, now, listener| core.engine.list(now, prefix, limit, listener))?
                 .await
@@ -219,6 +220,9 @@ impl Client {
     /// up the connection. Returns when the store has confirmed that, or after the request timeout.
     /// Closing again does nothing.
     ///
+    /// Gives whether all was released: nothing was held or waited for, and the store has confirmed the
+    /// releases that were on their way.
+    ///
     /// # Cancel safety
     /// Once polled, closing goes on in the background.
     ///
@@ -228,20 +232,21 @@ impl Client {
     ///
     /// let client = Client::connect("memory:").await?;
     /// let guard = client.lock("drained")?.acquire().await?;
-    /// client.close().await;
+    /// assert!(!client.close().await);
     /// assert!(!guard.is_valid());
     /// assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Lost);
     /// # Ok(()) }
     /// ```
-    pub async fn close(&self) {
-        handle::close(self.shared()).await;
+    pub async fn close(&self) -> bool {
+        handle::close(self.shared()).await
     }
 
     /// Closes the client when nothing is held and nobody waits any more, or when `limit` has
     /// passed. Meanwhile whoever holds or waits goes on, and may re-enter; acquires of new owners
     /// fail with `Closed`. For the end of a service: what it has begun is finished.
     ///
-    /// Gives whether all was released in time; what was not is lost, as with [`Client::close`].
+    /// Gives whether all was released in time; what was not is lost, and the client is closed, as with
+    /// [`Client::close`]. `Duration::MAX` is no limit.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the client open, but it takes no new owners.
@@ -270,8 +275,7 @@ impl Client {
             tokio::time::sleep(DRAIN_LOOK).await;
             drained = self.shared().drain_more();
         }
-        self.close().await;
-        drained
+        self.close().await && drained
     }
 
     /// Whether the client is closed, or belongs to the process that forked this one.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fencelock_engine::{Name, Outcome};
 
 use crate::errors::unexpected;
-use crate::{Broken, Error, LockInfo, Result};
+use crate::{Broken, Error, ErrorKind, LockInfo, Result};
 
 pub(crate) fn extended(outcome: Outcome) -> Result<()> {
     match outcome {
@@ -54,6 +54,15 @@ pub(crate) fn pinged(outcome: Outcome) -> Result<Duration> {
         Outcome::Time(micros) => Ok(Duration::from_micros(micros)),
         other => Err(failed(other)),
     }
+}
+
+/// Refuses to list nothing, which is nobody's wish.
+pub(crate) fn some(limit: usize) -> Result<()> {
+    if limit == 0 {
+        let wrong = "the limit of a list must be 1 or more, and is 0";
+        return Err(Error::new(ErrorKind::InvalidArgument, wrong));
+    }
+    Ok(())
 }
 
 /// The error in an outcome that is not the wanted one.

@@ -252,6 +252,16 @@ impl Shared {
         self.with(|core, _| core.engine.is_settled()).unwrap_or(true)
     }
 
+    /// Whether nothing is held or waited for.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.with(|core, _| core.engine.is_idle()).unwrap_or(true)
+    }
+
+    /// Whether a client that has closed left nothing at the store that it knows of.
+    pub(crate) fn left_nothing(&self) -> bool {
+        self.with(|core, _| core.engine.has_left_nothing()).unwrap_or(true)
+    }
+
     fn finish_close(&self) {
         if !self.closed.swap(true, Ordering::AcqRel) {
             if let Some(transport) = self.transport.get() {

@@ -87,6 +87,8 @@ on_every_store! {
         p11_a_dropped_guard_is_released,
         p11_close_tells_holds_cancels_waits_and_frees_the_lock,
         p11_dropping_every_handle_closes,
+        p11_a_close_says_whether_all_was_released,
+        p11_a_drain_that_takes_too_long_loses_what_is_left,
         p11_a_client_may_be_drained_for_as_long_as_it_takes,
         p12_a_released_predecessor_is_not_abandoned,
         p12_a_crashed_predecessor_is_told,

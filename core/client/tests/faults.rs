@@ -88,6 +88,24 @@ async fn p04_a_release_whose_reply_was_lost_is_a_release() {
     next.release().await.unwrap();
 }
 
+/// What was released here may still be held there.
+#[tokio::test]
+async fn p11_a_close_whose_releases_nobody_confirmed_says_so() {
+    let server = server!();
+    let proxy = Proxy::start(&server.address()).unwrap();
+    let client = Client::builder(format!("redis://{}", proxy.address()))
+        .request_timeout(Duration::from_millis(300))
+        .connect()
+        .await
+        .unwrap();
+    let guard = client.lock("unconfirmed").unwrap().acquire().await.unwrap();
+    proxy.set(Fault::SwallowRequests);
+    let error = soon("the release", guard.release()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(!soon("the close", client.close()).await);
+    assert!(!soon("closing again", client.close()).await);
+}
+
 #[tokio::test]
 async fn p07_a_short_outage_loses_no_hold() {
     let server = server!();

@@ -195,9 +195,14 @@ class Client:
     async def close(self, drain: float | timedelta | None = None) -> bool:
         """Close the client: what waits is cancelled, what is held is lost and released.
 
-        With `drain` (seconds) it first waits for so long at the most until nothing is held and
-        nobody waits any more; new owners are refused meanwhile. Gives whether all was released in
-        time. Closing again does nothing.
+        With `drain` (seconds, or infinity) it first waits for so long at the most until nothing is
+        held and nobody waits any more; new owners are refused meanwhile. Closing again does nothing.
+
+        Gives whether all was released: nothing was held or waited for when it closed, and the store
+        has confirmed it. False is no failure to close.
+
+        Raises:
+            InvalidArgumentError: The drain is negative. The client is open then.
         """
         port = _port.here()
         return bool(await _finish(port, self._native.close_start(port.box, drain)))

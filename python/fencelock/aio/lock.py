@@ -62,10 +62,11 @@ class Lock(_native.BaseLock):
         return lock
 
     @_port.begun_by_its_caller
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> Coroutine[Any, Any, bool]:
+    def acquire(self, blocking: bool = True, timeout: float | None = -1) -> Coroutine[Any, Any, bool]:
         """Acquire the lock; gives whether it was acquired.
 
-        Waits as long as it takes, or for `timeout` seconds, or with `blocking=False` not at all.
+        Waits as long as it takes, or for `timeout` seconds, or with `blocking=False` not at all. A
+        timeout of -1, None or infinity is none.
         A task that is cancelled meanwhile, at whichever moment, leaves nothing behind.
 
         The owner is the task that calls this, whichever task runs it: `asyncio.wait_for` and
@@ -74,7 +75,7 @@ class Lock(_native.BaseLock):
         Raises:
             UnavailableError: The store could not be asked within the timeout. Without a timeout an
                 outage is waited out.
-            InvalidArgumentError: The arguments contradict each other.
+            InvalidArgumentError: The arguments contradict each other, or the timeout is negative.
         """
         return self._acquire(self._caller(), blocking, timeout)
 
@@ -91,7 +92,7 @@ class Lock(_native.BaseLock):
         return self._stack.take(self._owner(), self).release()
 
     @_port.begun_by_its_caller
-    def hold(self, blocking: bool = True, timeout: float = -1) -> Holding:
+    def hold(self, blocking: bool = True, timeout: float | None = -1) -> Holding:
         """Acquire the lock and give the hold: `async with lock.hold(timeout=5) as hold`.
 
         The owner is the task that calls this.
@@ -161,7 +162,7 @@ class Lock(_native.BaseLock):
     def _caller(self) -> int | None:
         return _port.caller() if self.per_owner else 0
 
-    async def _acquire(self, caller: int | None, blocking: bool, timeout: float) -> bool:
+    async def _acquire(self, caller: int | None, blocking: bool, timeout: float | None) -> bool:
         owner = self._owner() if caller is None else caller
         try:
             hold = await self._hold(owner, blocking, timeout)
@@ -199,7 +200,7 @@ class Lock(_native.BaseLock):
         else:
             await outer.give_back(error)
 
-    async def _hold(self, caller: int | None, blocking: bool, timeout: float) -> Hold:
+    async def _hold(self, caller: int | None, blocking: bool, timeout: float | None) -> Hold:
         owner = self._owner() if caller is None else caller
         port = _port.here()
         if port.polite:

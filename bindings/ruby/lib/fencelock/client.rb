@@ -9,8 +9,15 @@ module Fencelock
   # `key_prefix` (Redis), `local_run_grants` (64), `local_run_time` (0.01), `max_waiters`.
   def self.connect(url, **options)
     spans = %i[lease claim request_timeout connect_timeout local_run_time]
-    given = options.to_h { |name, value| [name, spans.include?(name) ? Spans.to_native(name, value) : value] }
+    given = options.to_h do |name, value|
+      next [name, Spans.to_native(name, value)] if spans.include?(name)
+      next [name, Text.to_native(name, value)] if %i[label key_prefix].include?(name)
+      next [name, value && Spans.count(name, value, 0, 1 << 32)] if %i[local_run_grants max_waiters].include?(name)
+
+      [name, value]
+    end
     native = NativeConnectOptions.new(**given)
+    url = Text.to_native("the URL", url)
     client = nil
     Pending.await(-> { begin_connect(url, native) }, :client) { |fetched| client = Client.new(fetched) }
     return client unless block_given?
@@ -28,6 +35,7 @@ module Fencelock
     # @private
     def initialize(native)
       @native = native
+      AtEnd.watch(self, native)
     end
 
     # The 16 hexadecimal digits under which the store knows this client.
@@ -47,7 +55,8 @@ module Fencelock
     def lock(name, owner: nil, reentrant: true, lease: nil, max_hold: nil)
       raise InvalidArgumentError, "an explicit owner is re-entrant: leave one of the two out" if owner && !reentrant
 
-      who = NativeOwner::EXPLICIT.new(id: owner) if owner
+      name = Text.to_native("the name of a lock", name)
+      who = NativeOwner::EXPLICIT.new(id: Text.to_native("the owner", owner)) if owner
       who ||= :nobody unless reentrant
       options = { lease: Spans.to_native("the lease", lease), max_hold: Spans.to_native("max_hold", max_hold) }
       Lock.new(@native, name, who, options)
@@ -55,20 +64,32 @@ module Fencelock
 
     # Goes on with a hold by its ticket, from wherever that was made.
     def attach(ticket)
+      ticket = Text.to_native("the ticket", ticket)
       Pending.await(-> { @native.begin_attach(ticket) }, :hold) { |fetched| return Hold.new(fetched) }
     end
 
     # The state of a lock, for people; nil when the store knows nothing of it.
-    def inspect_lock(name) = Pending.uninterrupted { @native.inspect_async(name) }
+    def inspect_lock(name)
+      name = Text.to_native("the name of a lock", name)
+      Pending.uninterrupted { @native.inspect_async(name) }
+    end
 
-    # The names of at most `limit` locks that begin with `prefix`.
-    def list(prefix = "", limit: 1000) = Pending.uninterrupted { @native.list_async(prefix, limit) }
+    # The names of at most `limit` locks, 1 or more, that begin with `prefix`.
+    def list(prefix = "", limit: 1000)
+      prefix = Text.to_native("the prefix", prefix)
+      limit = Spans.count("the limit", limit, 1, 1 << 32)
+      Pending.uninterrupted { @native.list_async(prefix, limit) }
+    end
 
     # Ends the holds on a lock that were seen under `token` (that of `inspect_lock`, or of a hold), whoever
     # has them, and none that came after it: so a break may be repeated. Gives how many were `ended`, or the
     # token under which somebody else holds it now, `changed_hands`. For operators: who held it is told, but
     # may be in the middle of a write.
-    def break_lock(name, token) = Pending.uninterrupted { @native.break_lock_async(name, token) }
+    def break_lock(name, token)
+      name = Text.to_native("the name of a lock", name)
+      token = Spans.count("the token", token, 0, 1 << 64)
+      Pending.uninterrupted { @native.break_lock_async(name, token) }
+    end
 
     # The store's time.
     def ping = Pending.uninterrupted { @native.ping_async }
@@ -77,15 +98,15 @@ module Fencelock
     def metrics = @native.metrics
 
     # Closes: waits end with ClosedError, holds are told that they are lost, and released at the store. Safe
-    # at any time, and to repeat. With `drain`, takes no new owners first, and waits so many seconds for
-    # what is held; gives whether all was released in time.
+    # at any time, and to repeat. With `drain`, takes no new owners first, and waits so many seconds (or
+    # Float::INFINITY) for what is held. Gives whether all was released: nothing was held or waited for when it
+    # closed, and the store has confirmed it; false is no failure to close. A negative drain raises
+    # InvalidArgumentError, and the client stays open.
     def close(drain: nil)
-      if drain
-        return @native.drain_async(Spans.to_native("drain", drain))
-      end
+      return Pending.uninterrupted { @native.shut_down_async } unless drain
 
-      Pending.uninterrupted { @native.shut_down_async }
-      true
+      span = Spans.patience("drain", drain) || Spans.to_native("drain", Spans::LONGEST)
+      @native.drain_async(span)
     end
 
     # Whether the client was closed.

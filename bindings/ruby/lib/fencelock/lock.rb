@@ -23,20 +23,13 @@ module Fencelock
     #
     # Raises LostError when the lock was lost before the block ended: what it did may have overlapped with
     # another holder. If the block raised, that comes first.
-    def synchronize(timeout: nil)
-      hold = failure = nil
-      fetch(timeout) { |fetched| hold = fetched }
-      yield hold
-    rescue Exception => e # rubocop:disable Lint/RescueException
-      failure = e
-      raise
-    ensure
-      Pending.uninterrupted { hold.leave(failure) } if hold
+    def synchronize(timeout: nil, &block)
+      AtEnd.busy(@client) { enter(timeout, &block) }
     end
 
-    # Acquires, waiting as long as it takes, or for `timeout` seconds, and gives the hold. Raises
-    # TimedOutError, and UnavailableError when the store could not be asked within the timeout; without
-    # one, an outage is waited out.
+    # Acquires, waiting as long as it takes (also with Float::INFINITY), or for `timeout` seconds, and gives the
+    # hold. Raises TimedOutError, InvalidArgumentError for a negative timeout, and UnavailableError when the store
+    # could not be asked within the timeout; without one, an outage is waited out.
     def acquire(timeout: nil)
       fetch(timeout) { |hold| return hold }
     end
@@ -93,10 +86,23 @@ module Fencelock
 
     private
 
+    def enter(timeout)
+      hold = failure = nil
+      fetch(timeout) { |fetched| hold = fetched }
+      yield hold
+    rescue Exception => e # rubocop:disable Lint/RescueException
+      failure = e
+      raise
+    ensure
+      Pending.uninterrupted { hold.leave(failure) } if hold
+    end
+
     # Waits, and gives the hold to the block, which keeps it.
     def fetch(timeout)
-      span = Spans.to_native("the timeout", timeout)
-      Pending.await(-> { native.begin_acquire(span) }, :hold) { |fetched| yield Hold.new(fetched) }
+      span = Spans.patience("the timeout", timeout)
+      AtEnd.busy(@client) do
+        Pending.await(-> { native.begin_acquire(span) }, :hold) { |fetched| yield Hold.new(fetched) }
+      end
     end
 
     def native

@@ -23,13 +23,25 @@ extension Client {
     }
 }
 
-extension Lock {
-    /// Acquires, waiting for as long as it takes, or for `timeout` seconds. A task that is cancelled while it
-    /// waits holds nothing and stands in no queue afterwards.
+extension Client {
+    /// Takes no new owners, waits until nothing is held and nobody waits, for at most `limit` seconds
+    /// (`.infinity`: for as long as it takes), then closes. Gives whether all was released in time; the client is
+    /// closed either way.
     ///
-    /// Throws `FencelockError`: `TimedOut`, `Unavailable`, `Closed`; `CancellationError`.
+    /// Throws `FencelockError.InvalidArgument` for a negative limit.
+    public func drainFor(_ limit: TimeInterval) async throws -> Bool {
+        try await drainAsync(limit: patience(limit) ?? longest)
+    }
+}
+
+extension Lock {
+    /// Acquires, waiting for as long as it takes (also with `.infinity`), or for `timeout` seconds. A task that is
+    /// cancelled while it waits holds nothing and stands in no queue afterwards.
+    ///
+    /// Throws `FencelockError`: `TimedOut`, `Unavailable`, `Closed`, `InvalidArgument` for a negative timeout;
+    /// `CancellationError`.
     public func acquireAsync(timeout: TimeInterval? = nil) async throws -> Hold {
-        try await beginAcquire(limit: timeout).fetched()
+        try await beginAcquire(limit: timeout.flatMap(patience)).fetched()
     }
 
     /// Acquires without waiting for others; nil when somebody has the lock, or waits for it.
@@ -66,6 +78,17 @@ extension Lock {
         }
         return value
     }
+}
+
+/// A thousand years, in seconds: what is generated ends the program on what it cannot count.
+private let longest: TimeInterval = 1_000 * 365 * 86_400
+
+/// How long to wait; nil without end.
+private func patience(_ seconds: TimeInterval) throws -> TimeInterval? {
+    guard seconds >= 0 else {
+        throw FencelockError.InvalidArgument(message: "a span is a number of seconds from 0 on, not \(seconds)")
+    }
+    return seconds > longest ? nil : seconds
 }
 
 extension Acquiring {

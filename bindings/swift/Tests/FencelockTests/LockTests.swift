@@ -11,7 +11,7 @@ final class LockTests: XCTestCase {
     }
 
     override func tearDown() async throws {
-        try await client.shutDownAsync()
+        _ = try await client.shutDownAsync()
     }
 
     func testAcquiresAndReleases() async throws {
@@ -39,6 +39,27 @@ final class LockTests: XCTestCase {
         try await hold.releaseAsync()
         let locked = try await lock.isLockedAsync()
         XCTAssertFalse(locked)
+    }
+
+    func testSpansWithoutEndAndNegativeOnes() async throws {
+        let lock = try client.lock(name: "x")
+        let hold = try await lock.acquireAsync(timeout: .infinity)
+        do {
+            _ = try await lock.acquireAsync(timeout: -1)
+            XCTFail("a negative timeout was taken")
+        } catch let error as FencelockError {
+            XCTAssertEqual(error.kind, .invalidArgument)
+        }
+        do {
+            _ = try await client.drainFor(-1)
+            XCTFail("a negative drain was taken")
+        } catch let error as FencelockError {
+            XCTAssertEqual(error.kind, .invalidArgument)
+        }
+        XCTAssertFalse(client.isShutDown())
+        let drained = try await client.drainFor(0.02)
+        XCTAssertFalse(drained)
+        XCTAssertFalse(hold.isValid())
     }
 
     func testErrorsHaveTheirNumbers() async throws {

@@ -10,7 +10,7 @@ use crate::blocking::{Driver, Guard, Lock};
 use crate::builder::Builder;
 use crate::client::DRAIN_LOOK;
 use crate::handle;
-use crate::outcome::{broken, inspected, listed, pinged, revoked};
+use crate::outcome::{broken, inspected, listed, pinged, revoked, some};
 use crate::ticket::Ticket;
 use crate::{Broken, Capabilities, LockInfo, Metrics, Name, Result, cork};
 
@@ -80,6 +80,7 @@ impl Client {
     /// # Errors
     /// As there.
     pub fn list(&self, prefix: &str, limit: usize) -> Result<Vec<Name>> {
+        some(limit)?;
         let call = self
             .inner
             .start(|core, now, listener| core.engine.list(now, prefix, limit, listener))?;
@@ -120,12 +121,15 @@ impl Client {
     }
 
     /// Closes the client: cancels what waits, tells every hold that it is lost and releases it at
-    /// the store. Returns when the store has confirmed that, or after the request timeout.
-    pub fn close(&self) {
-        if let Some(wait) = handle::start_close(self.inner.shared()) {
+    /// the store. Returns when the store has confirmed that, or after the request timeout. Gives whether
+    /// all was released; see [`crate::Client::close`].
+    pub fn close(&self) -> bool {
+        let (wait, unused) = handle::start_close(self.inner.shared());
+        if let Some(wait) = wait {
             self.driver.wait(wait);
         }
         self.driver.part();
+        unused && self.inner.shared().left_nothing()
     }
 
     /// Closes the client when nothing is held and nobody waits any more, or when `limit` has
@@ -138,8 +142,7 @@ impl Client {
             thread::sleep(DRAIN_LOOK);
             drained = self.inner.shared().drain_more();
         }
-        self.close();
-        drained
+        self.close() && drained
     }
 
     /// Whether the client is closed.

@@ -330,12 +330,13 @@ pub fn p11_close_ends_waits(world: &World) {
         move || lock.acquire().map(drop)
     });
     eventually("the waiter", || (client.metrics().waiting == 1).then_some(()));
-    client.close();
+    assert!(!client.close(), "somebody waited");
     let kind = waiter.join().unwrap().unwrap_err().kind();
     assert!(matches!(kind, ErrorKind::Closed | ErrorKind::Cancelled), "{kind}");
     assert_eq!(client.lock("x").unwrap().acquire().unwrap_err().kind(), ErrorKind::Closed);
     client.close();
     guard.release().unwrap();
+    assert!(holder.close());
 }
 
 /// Not advised, but it must neither panic nor hang.

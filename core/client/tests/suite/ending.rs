@@ -99,6 +99,39 @@ pub async fn p11_close_tells_holds_cancels_waits_and_frees_the_lock(world: &Worl
     foreign.release().await.unwrap();
 }
 
+pub async fn p11_a_close_says_whether_all_was_released(world: &World) {
+    let (idle, done) = (world.client().await, world.client().await);
+    assert!(soon("an idle close", idle.close()).await);
+    assert!(soon("closing again", idle.close()).await);
+    done.lock("said").unwrap().acquire().await.unwrap().release().await.unwrap();
+    assert!(soon("the close after a release", done.close()).await);
+
+    let (holder, waiter) = (world.client().await, world.client().await);
+    let guard = holder.lock("said").unwrap().acquire().await.unwrap();
+    let waiting = tokio::spawn({
+        let lock = waiter.lock("said").unwrap();
+        async move { lock.acquire().await.map(drop) }
+    });
+    queued(&holder, "said", 1).await;
+    assert!(!soon("the close of who waits", waiter.close()).await);
+    soon("the wait", waiting).await.unwrap().unwrap_err();
+    assert!(!soon("the close of who holds", holder.close()).await);
+    assert_eq!(soon("the loss", guard.lost()).await, LossReason::Closed);
+}
+
+pub async fn p11_a_drain_that_takes_too_long_loses_what_is_left(world: &World) {
+    let client = world.client().await;
+    let guard = client.lock("left").unwrap().acquire().await.unwrap();
+    assert!(!soon("the drain", client.drain(Duration::from_millis(20))).await);
+    assert!(client.is_closed());
+    assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Lost);
+    // And with no time at all.
+    let client = world.client().await;
+    let guard = client.lock("left").unwrap().acquire_timeout(Duration::MAX).await.unwrap();
+    assert!(!soon("the drain", client.drain(Duration::ZERO)).await);
+    assert!(client.is_closed() && !guard.is_valid());
+}
+
 pub async fn p11_dropping_every_handle_closes(world: &World) {
     let (client, other) = (world.client().await, world.client().await);
     let guard = client.lock("handles").unwrap().acquire().await.unwrap();

@@ -58,6 +58,12 @@ impl<C: Clone> Engine<C> {
         self.closing.as_ref().is_some_and(|closing| closing.over)
     }
 
+    /// Whether nothing is at the store, as far as is known: after the end of a close, whether the store
+    /// has confirmed every release.
+    pub fn has_left_nothing(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     pub(super) fn check_closed(&mut self) {
         if self.entries.is_empty() {
             self.end_close();

@@ -11,7 +11,9 @@
 //! cancel TAG       release TAG       drop TAG          cancelled; released | unreleased; dropped
 //! extend TAG 2s    look TAG          ticket TAG        extended | unextended; seen; ticket
 //! write TAG FILE   pause TAG 500ms                     wrote; paused
-//! close CLIENT     sigterm CLIENT                      closed
+//! close CLIENT [drain=5s|endless]     sigterm CLIENT   closed all=yes|no
+//! list TAG CLIENT 10                                   listed | failed
+//! name TAG CLIENT empty|nul|long                       named | failed
 //! ```
 //! Unasked: `trusted` (a hold's validity reaches further now), `lost`, `wanted`.
 
@@ -106,12 +108,36 @@ impl Actor {
                 let Some(client) = open(&self.clients).get(tag).cloned() else { return };
                 let until = (words[0] == "sigterm").then(|| client.close_on_sigterm());
                 drop(tokio::spawn(async move {
-                    match until {
-                        Some(ended) => drop(ended.await),
-                        None => client.close().await,
-                    }
-                    say("closed", &name, format_args!(""));
+                    let all = match (until, more.strip_prefix("drain=")) {
+                        (Some(ended), _) => ended.await.is_ok(),
+                        (None, None) => client.close().await,
+                        (None, Some(limit)) => client.drain(span(limit)).await,
+                    };
+                    say("closed", &name, format_args!("all={}", if all { "yes" } else { "no" }));
                 }));
+            }
+            "list" => {
+                let Some(client) = open(&self.clients).get(third).cloned() else { return };
+                let limit = words[3].parse().unwrap();
+                drop(tokio::spawn(async move {
+                    match client.list("", limit).await {
+                        Ok(names) => say("listed", &name, format_args!("count={}", names.len())),
+                        Err(error) => failed("failed", &name, &error),
+                    }
+                }));
+            }
+            "name" => {
+                let Some(client) = open(&self.clients).get(third).cloned() else { return };
+                let long = "x".repeat(513);
+                let no_name = match words[3] {
+                    "empty" => "",
+                    "nul" => "a\0b",
+                    _ => &long,
+                };
+                match client.lock(no_name) {
+                    Ok(_) => say("named", tag, format_args!("")),
+                    Err(error) => failed("failed", tag, &error),
+                }
             }
             verb => {
                 let Some(guard) = open(&self.holds).remove(tag) else {
@@ -229,6 +255,9 @@ fn say(event: &str, tag: &str, more: Arguments<'_>) {
     println!("{} {} {event} {tag} {more}", boot(), wall());
 }
 fn span(text: &str) -> Duration {
+    if text == "endless" {
+        return Duration::MAX;
+    }
     humantime::parse_duration(text).unwrap()
 }
 fn open<T>(shelf: &Mutex<T>) -> MutexGuard<'_, T> {

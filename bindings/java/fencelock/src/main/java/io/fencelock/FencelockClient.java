@@ -126,6 +126,7 @@ public interface FencelockClient extends AutoCloseable {
      * @param prefix what they begin with
      * @param limit how many at the most
      * @return the names
+     * @throws InvalidArgumentException for a limit below 1
      */
     List<String> list(String prefix, int limit);
 
@@ -189,7 +190,7 @@ public interface FencelockClient extends AutoCloseable {
     /**
      * Closes the client at once: who waits gets a {@link ClientClosedException}, what is held is
      * lost, told so, and released at the store. Safe at any time, from any thread; a second time
-     * does nothing.
+     * does nothing. It does not fail when something was held: the holders are told.
      */
     @Override
     default void close() {
@@ -200,7 +201,8 @@ public interface FencelockClient extends AutoCloseable {
      * Closes the client when its holds are released: refuses new ones, waits for at most {@code
      * drain}, and closes it then.
      *
-     * @param drain how long to wait for the holds
+     * @param drain how long to wait for the holds; zero and below: not at all, as {@link #close()}; {@code
+     *     Duration.ofSeconds(Long.MAX_VALUE)}: for as long as it takes
      * @throws LockTimeoutException when some were not released in time; the client is closed all the
      *     same
      */

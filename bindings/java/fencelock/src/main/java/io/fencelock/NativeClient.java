@@ -167,6 +167,7 @@ final class NativeClient implements FencelockClient {
     public List<String> list(String prefix, int limit) {
         try {
             byte[] text = Text.encode("the prefix", prefix);
+            some(limit);
             if (VirtualThreads.current()) {
                 Parking parking = new Parking(this);
                 Native.listAsync(handle, text, limit, parking);
@@ -185,9 +186,17 @@ final class NativeClient implements FencelockClient {
                 (result, number) -> names(result),
                 Native::freeNames,
                 completion -> {
+                    some(limit);
                     Native.listAsync(handle, Text.encode("the prefix", prefix), limit, completion);
                     return 0;
                 });
+    }
+
+    private static void some(int limit) {
+        if (limit < 1) {
+            throw new InvalidArgumentException(
+                    "the limit of a list must be 1 or more, and is " + limit);
+        }
     }
 
     private static List<String> names(long handle) {

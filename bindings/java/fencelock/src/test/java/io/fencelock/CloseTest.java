@@ -104,6 +104,41 @@ class CloseTest extends StoreTest {
     }
 
     @Test
+    void aDrainOfZeroOrBelowDoesNotWaitAndLosesTheHolds() throws Exception {
+        for (Duration none : List.of(Duration.ZERO, Duration.ofSeconds(-1))) {
+            FencelockClient closing = another();
+            Hold hold = closing.lock(name("lost")).acquire();
+            CompletableFuture<LossReason> lost = hold.lost();
+            closing.close(none);
+            assertTrue(closing.isClosed());
+            assertEquals(LossReason.CLOSED, lost.get(30, TimeUnit.SECONDS));
+        }
+    }
+
+    @Test
+    void aWaitAndADrainWithoutEndGoOn() throws Exception {
+        Duration endless = Duration.ofSeconds(Long.MAX_VALUE);
+        Hold held = lock.acquire(endless);
+        Threads.Run<?> waiter =
+                Threads.start(
+                        () -> {
+                            assertTrue(lock.tryLock(Long.MAX_VALUE, TimeUnit.DAYS));
+                            lock.unlock();
+                            return null;
+                        });
+        CompletableFuture<Void> future =
+                lock.acquireAsync(endless).thenCompose(Hold::releaseAsync);
+        Wait.forWaiters(client, 2);
+        CompletableFuture<Void> closed = client.closeAsync(endless);
+        assertFalse(closed.isDone());
+        held.release();
+        waiter.join();
+        future.get(30, TimeUnit.SECONDS);
+        closed.get(30, TimeUnit.SECONDS);
+        assertTrue(client.isClosed());
+    }
+
+    @Test
     void closingUnderLoadCrashesNothing() throws Exception {
         for (int round = 0; round < 5; round++) {
             FencelockClient busy = another();

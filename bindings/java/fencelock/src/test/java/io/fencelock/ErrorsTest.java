@@ -12,6 +12,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
 import java.time.Duration;
+import java.util.concurrent.ExecutionException;
 import org.junit.jupiter.api.Test;
 
 /** Errors, and what is refused. */
@@ -123,14 +124,26 @@ class ErrorsTest {
     }
 
     @Test
-    void badNamesAndLeasesAreRefused() {
+    void badNamesLimitsAndLeasesAreRefused() {
         try (FencelockClient client = FencelockClient.connect("memory:names")) {
             assertThrows(InvalidArgumentException.class, () -> client.lock(""));
             assertThrows(InvalidArgumentException.class, () -> client.lock("a\0b"));
             assertThrows(InvalidArgumentException.class, () -> client.lock("x".repeat(513)));
             assertThrows(InvalidArgumentException.class, () -> client.lock("x".repeat(5000)));
             assertThrows(InvalidArgumentException.class, () -> client.lock("half \uDC00"));
+            assertThrows(InvalidArgumentException.class, () -> client.inspect("half \uDC00"));
+            assertThrows(InvalidArgumentException.class, () -> client.breakLock("half \uDC00", 1));
+            assertThrows(InvalidArgumentException.class, () -> client.list("half \uDC00", 1));
+            assertThrows(InvalidArgumentException.class, () -> client.attach("half \uDC00"));
+            assertThrows(InvalidArgumentException.class, () -> Owner.of("half \uDC00"));
             assertThrows(NullPointerException.class, () -> client.lock(null));
+            for (int limit : new int[] {0, -1, Integer.MIN_VALUE}) {
+                assertThrows(InvalidArgumentException.class, () -> client.list("", limit));
+                ExecutionException refused =
+                        assertThrows(
+                                ExecutionException.class, () -> client.listAsync("", limit).get());
+                assertInstanceOf(InvalidArgumentException.class, refused.getCause());
+            }
             DistributedLock named = client.lock("ключ/钥匙/\uD83D\uDD11");
             named.lock();
             assertTrue(client.list("ключ", 10).contains("ключ/钥匙/\uD83D\uDD11"));

@@ -45,7 +45,7 @@ private constructor(private val native: NativeClient, shutdownGrace: Duration?) 
     ): Lock {
         val options =
             NativeLockOptions(owner?.native, lease?.toNative("a lease"), maxHold?.toNative("maxHold"))
-        return Lock(native.lock(name, options))
+        return Lock(native.lock(name.toNative("the name of a lock"), options))
     }
 
     /**
@@ -54,21 +54,27 @@ private constructor(private val native: NativeClient, shutdownGrace: Duration?) 
      * @throws FencelockException.NotHeld when that hold has ended
      * @throws FencelockException.InvalidArgument when the text is no ticket
      */
-    public suspend fun attach(ticket: String): Hold = native.beginAttach(ticket).await()
+    public suspend fun attach(ticket: String): Hold = native.beginAttach(ticket.toNative("the ticket")).await()
 
     /** The state of a lock, for people; null when the store knows nothing of it. */
-    public suspend fun inspect(name: String): LockInfo? = native.inspectAsync(name)
+    public suspend fun inspect(name: String): LockInfo? =
+        native.inspectAsync(name.toNative("the name of a lock"))
 
-    /** The names of at most [limit] locks that begin with [prefix]. */
+    /**
+     * The names of at most [limit] locks that begin with [prefix].
+     *
+     * @throws FencelockException.InvalidArgument for a limit below 1
+     */
     public suspend fun list(prefix: String = "", limit: Int = 1000): List<String> =
-        native.listAsync(prefix, limit.toNative("the limit"))
+        native.listAsync(prefix.toNative("the prefix"), limit.toNative("the limit"))
 
     /**
      * Ends the holds on a lock that were seen under [token] (that of [inspect], or of a hold), whoever has
      * them, and none that came after it: so a break may be repeated. For operators: who held it is told,
      * but may be in the middle of a write.
      */
-    public suspend fun breakLock(name: String, token: ULong): Broken = native.breakLockAsync(name, token)
+    public suspend fun breakLock(name: String, token: ULong): Broken =
+        native.breakLockAsync(name.toNative("the name of a lock"), token)
 
     /** The store's time. */
     public suspend fun ping(): Instant = native.pingAsync()
@@ -78,22 +84,27 @@ private constructor(private val native: NativeClient, shutdownGrace: Duration?) 
 
     /**
      * Closes: waits end with [FencelockException.Closed], holds are told that they are lost and released
-     * at the store, for which this blocks. Safe at any time, and to repeat. In a coroutine, [shutDown].
+     * at the store, for which this blocks. Safe at any time, and to repeat. In a coroutine, [shutDown], which
+     * also tells whether anything was lost.
      */
     override fun close() {
         atShutdown?.remove()
         native.shutDown()
     }
 
-    /** As [close], suspending instead of blocking. */
-    public suspend fun shutDown() {
+    /**
+     * As [close], suspending instead of blocking. Gives whether all was released: nothing was held or
+     * waited for, and the store has confirmed it.
+     */
+    public suspend fun shutDown(): Boolean {
         atShutdown?.remove()
-        native.shutDownAsync()
+        return native.shutDownAsync()
     }
 
     /**
      * Takes no new owners, waits until nothing is held and nobody waits, for at most [limit], then
-     * closes; at once when that is zero or below. Gives whether all was released in time.
+     * closes; at once when that is zero or below. Gives whether all was released in time; the client is
+     * closed either way.
      */
     public suspend fun drain(limit: Duration): Boolean {
         atShutdown?.remove()
@@ -150,13 +161,13 @@ private constructor(private val native: NativeClient, shutdownGrace: Duration?) 
                     claim?.toNative("claim"),
                     requestTimeout?.toNative("requestTimeout"),
                     connectTimeout?.toNative("connectTimeout"),
-                    label,
-                    keyPrefix,
+                    label?.toNative("label"),
+                    keyPrefix?.toNative("keyPrefix"),
                     localRunGrants?.toNative("localRunGrants"),
                     localRunTime?.toNative("localRunTime"),
                     maxWaiters?.toNative("maxWaiters"),
                 )
-            return beginConnect(url, options).use { connecting ->
+            return beginConnect(url.toNative("the URL"), options).use { connecting ->
                 connecting.ended()
                 Client(connecting.client(), shutdownGrace)
             }

@@ -25,7 +25,9 @@ public class Owner private constructor(internal val native: NativeOwner, private
         /**
          * One that travels: whoever shows the same text, in any process or language. 1 to 256 bytes without
          * control characters; [Client.lock] checks it.
+         *
+         * @throws FencelockException.InvalidArgument for a text with half of a surrogate pair
          */
-        public fun of(id: String): Owner = Owner(NativeOwner.Explicit(id), id)
+        public fun of(id: String): Owner = Owner(NativeOwner.Explicit(id.toNative("the owner")), id)
     }
 }

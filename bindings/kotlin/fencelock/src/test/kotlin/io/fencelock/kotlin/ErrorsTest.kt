@@ -48,7 +48,19 @@ internal class ErrorsTest {
         thrown<FencelockException.InvalidArgument> { client.lock("") }
         thrown<FencelockException.InvalidArgument> { client.lock("x", owner = Owner.of("")) }
         thrown<FencelockException.InvalidArgument> { client.lock("x", lease = 1.milliseconds).acquire() }
-        thrown<FencelockException.InvalidArgument> { client.list(limit = -1) }
+        for (limit in listOf(0, -1)) {
+            thrown<FencelockException.InvalidArgument> { client.list(limit = limit) }
+        }
+        for (name in listOf("a\u0000b", "half \uDC00", "x".repeat(513))) {
+            thrown<FencelockException.InvalidArgument> { client.lock(name) }
+            thrown<FencelockException.InvalidArgument> { client.inspect(name) }
+            thrown<FencelockException.InvalidArgument> { client.breakLock(name, 1u) }
+        }
+        thrown<FencelockException.InvalidArgument> { client.list("half \uDC00") }
+        thrown<FencelockException.InvalidArgument> { client.attach("half \uDC00") }
+        thrown<FencelockException.InvalidArgument> { Owner.of("half \uDC00") }
+        thrown<FencelockException.InvalidArgument> { Client.connect("memory:half \uDC00") }
+        thrown<FencelockException.InvalidArgument> { Client.connect(Stores.memory(), label = "half \uDC00") }
         client.lock("x").acquire(timeout = Duration.INFINITE).release()
         client.lock("x").withLock { hold ->
             thrown<FencelockException.InvalidArgument> { hold.extend(Duration.INFINITE) }
@@ -72,6 +84,30 @@ internal class ErrorsTest {
         val hold = lock.acquire()
         assertFalse(client.drain((-1).seconds))
         thrown<FencelockException.Lost> { hold.release() }
+    }
+
+    @Test
+    fun `the end of a client says whether all was released`() = runBlocking {
+        val url = Stores.memory()
+        val idle = Client.connect(url)
+        idle.lock("x").withLock {}
+        assertTrue(idle.shutDown())
+        assertTrue(idle.shutDown())
+        val holding = Client.connect(url)
+        val hold = holding.lock("x").acquire()
+        val lost = hold.lost
+        assertFalse(holding.shutDown())
+        assertEquals(LossReason.CLOSED, lost.await())
+        val draining = Client.connect(url)
+        draining.lock("x").acquire()
+        assertFalse(draining.drain(20.milliseconds))
+        assertTrue(draining.isClosed)
+        val patient = Client.connect(url)
+        val held = patient.lock("x").acquire(timeout = Duration.INFINITE)
+        val drained = async { patient.drain(Duration.INFINITE) }
+        yield()
+        held.release()
+        assertTrue(drained.await())
     }
 
     @Test
