@@ -7,6 +7,7 @@ mod calls;
 mod codec;
 mod names;
 mod resp;
+mod secrets;
 mod urls;
 
 pub use abi::abi;
@@ -14,4 +15,5 @@ pub use calls::calls;
 pub use codec::codec;
 pub use names::names;
 pub use resp::resp;
+pub use secrets::secrets;
 pub use urls::urls;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fencelock_fuzz_bodies::{abi, calls, codec, names, resp, urls};
+use fencelock_fuzz_bodies::{abi, calls, codec, names, resp, secrets, urls};
 
 /// Feeds `body` its seeds, and `cases` inputs made of them.
 fn feed(target: &str, cases: usize, body: impl Fn(&[u8])) {
@@ -70,6 +70,11 @@ fn change(seeds: &[Vec<u8>], random: &mut fastrand::Rng) -> Vec<u8> {
 #[test]
 fn urls_and_options() {
     feed("urls", 60_000, urls);
+}
+
+#[test]
+fn passwords_that_servers_repeat() {
+    feed("secrets", 60_000, secrets);
 }
 
 #[test]
