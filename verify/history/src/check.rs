@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::{NEMESIS, Record};
+use crate::record::Record;
 
 mod found;
 mod holds;
@@ -73,11 +73,6 @@ fn by_lock(holds: &[Hold]) -> BTreeMap<&str, Vec<&Hold>> {
         locks.entry(&hold.lock).or_default().push(hold);
     }
     locks
-}
-
-/// Whether a record says what was done to the actors or to the store.
-fn is_fault(record: &Record) -> bool {
-    &*record.who == NEMESIS
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use order::{Answer, Call, Operation};
 
-use crate::record::{NEMESIS, Record};
+use crate::record::Record;
 
 mod order;
 
@@ -68,7 +68,7 @@ fn forgot(records: &[Record], (from, to): (u64, u64)) -> bool {
         "forgot" | "leapt" => begun.take().is_some_and(|it| it <= to) && record.at >= from,
         _ => false,
     };
-    let done = records.iter().filter(|it| &*it.who == NEMESIS).any(&mut touches);
+    let done = records.iter().filter(|it| it.is_fault()).any(&mut touches);
     // One that has not ended yet reaches to the end.
     done || begun.is_some_and(|begun| begun <= to)
 }

@@ -27,6 +27,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// Whether it says what was done to the actors or to the store.
+    pub fn is_fault(&self) -> bool {
+        &*self.who == NEMESIS
+    }
+
     /// Reads what `who` says in words: `at wall event tag key=value…`.
     pub fn from_words(who: &Arc<str>, line: &str) -> Option<Record> {
         let mut words = line.split(' ');

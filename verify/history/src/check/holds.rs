@@ -118,13 +118,13 @@ impl Story {
     /// Reads records that are in the order of time.
     pub fn read(records: &[Record]) -> Story {
         let mut story = Story::default();
-        for record in records.iter().filter(|it| super::is_fault(it)) {
+        for record in records.iter().filter(|it| it.is_fault()) {
             story.fault(record);
         }
         // Where what was asked for, and what was granted, stands, by actor and tag.
         type Place = (usize, Option<usize>);
         let mut open: BTreeMap<(Arc<str>, &str), Place> = BTreeMap::new();
-        for record in records.iter().filter(|it| !super::is_fault(it)) {
+        for record in records.iter().filter(|it| !it.is_fault()) {
             let key = (record.who.clone(), record.tag.as_str());
             if record.is("asked") {
                 open.insert(key, (story.asked.len(), None));
