@@ -132,9 +132,12 @@ def failed(tree: Path, where: dict[str, dict[int, tuple[int, int]]], check: list
             continue
         errors.append(message["rendered"])
         for span in message["spans"]:
-            for number, (first, last) in where.get(span["file_name"], {}).items():
-                if first <= span["line_start"] <= last:
-                    dead.add(number)
+            # What a macro makes is told at the macro; where it was called is told beside.
+            while span:
+                for number, (first, last) in where.get(span["file_name"], {}).items():
+                    if first <= span["line_start"] <= last:
+                        dead.add(number)
+                span = (span["expansion"] or {}).get("span")
     if run.returncode and not dead:
         raise SystemExit("mutants: the engine does not compile:\n" + "".join(errors) + run.stderr)
     return dead

@@ -9,6 +9,7 @@ use fencelock_sim::{Bias, Case, Chronicle, Edits, Runner, StoreKind, Tally, Trac
 const USAGE: &str = "\
 usage: fencelock-sim quick
        fencelock-sim deep --seconds N [--from SEED] [--store record|redis|zookeeper]
+                     [--seeds N]   (so many, whatever that takes, or to the first that breaks a promise)
                      [--bias strays|joins|late-replies|suspensions|ties|crowd|far]   (only seeds bent so)
        fencelock-sim exhaust [small|large|planted] [--scope NAME] [--threads N]
        fencelock-sim planted [--row N] [--known FILE] [--note FILE]   (seeds to try first; those that found)
@@ -32,6 +33,7 @@ struct Args {
     note: Option<String>,
     from: u64,
     seconds: u64,
+    seeds: Option<u64>,
     store: Option<StoreKind>,
     bias: Option<Bias>,
     trace: bool,
@@ -81,6 +83,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
             "--note" => args.note = Some(words.next().ok_or("--note needs a file")?),
             "--from" => args.from = number()?,
             "--seconds" => args.seconds = number()?,
+            "--seeds" => args.seeds = Some(number()?),
             "--trace" => args.trace = true,
             "--history" => args.history = Some(words.next().ok_or("--history needs a file")?),
             "--shrink" => args.shrink = true,
@@ -275,7 +278,11 @@ fn deep(args: &Args) -> ExitCode {
     let mut tallies: Vec<(StoreKind, Tally, Duration)> =
         kinds.iter().map(|kind| (*kind, Tally::default(), Duration::ZERO)).collect();
     let mut seed = args.from;
-    while Instant::now() < stop {
+    let goes_on = |seed, tallies: &[(StoreKind, Tally, Duration)]| match args.seeds {
+        Some(seeds) => seed < args.from + seeds && tallies.iter().all(|it| it.1.broken.is_empty()),
+        None => Instant::now() < stop,
+    };
+    while goes_on(seed, &tallies) {
         seed = args.bias.map_or(seed, |bias| bias.next(seed));
         for (kind, tally, spent) in &mut tallies {
             let begun = Instant::now();

@@ -92,6 +92,7 @@ local function mend(s, entries)
       s.count = s.count + 1
     end
   end
+  call('PEXPIRE', s.order, span(s))
 end
 
 -- Reads and checks the keys; nothing is written yet, unless a key was lost. A second result is why

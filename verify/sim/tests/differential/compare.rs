@@ -13,7 +13,8 @@ use fencelock_engine::request::{Op, Release};
 use fencelock_engine::store::{Announce, Delivery, Record, StoredWaiter};
 
 use crate::clients::Client;
-use crate::plan::{Change, Plan};
+use crate::expiry::Expiry;
+use crate::plan::{Change, END_OF_TIME, Plan};
 
 /// Messages as they came: channel and payload.
 pub type Published = Vec<(Vec<u8>, Vec<u8>)>;
@@ -31,6 +32,9 @@ pub trait Server {
     fn hash(&mut self, key: &[u8]) -> Vec<Value>;
     /// The members of the sorted set at a key with their scores, in order.
     fn sorted(&mut self, key: &[u8]) -> Vec<(Vec<u8>, i64)>;
+    /// When the key expires, in milliseconds, if it does; `None` when it is not there, or the server's
+    /// own clock cannot be set.
+    fn expiry(&mut self, key: &[u8]) -> Option<Option<u64>>;
 }
 
 /// What was compared, and which of the rarer cases came up.
@@ -135,18 +139,20 @@ impl Announce for Inboxes<'_> {
     }
 }
 
-struct World {
-    now: u64,
-    names: Vec<Name>,
-    records: Vec<Record>,
+/// The rules' side, and who takes part.
+pub struct World {
+    pub now: u64,
+    pub names: Vec<Name>,
+    pub records: Vec<Record>,
     clients: Vec<Client>,
     denied: bool,
     /// Of whose queue one key is lost: the next contact mends it.
     torn: Vec<bool>,
+    expiry: Expiry,
 }
 
 impl World {
-    fn new(server: &mut dyn Server) -> World {
+    pub fn new(server: &mut dyn Server, now: u64) -> World {
         let names = ["job", "we{ird}%7B} näme"].map(|name| Name::new(name).unwrap());
         server.flush();
         server.set_oom(false);
@@ -157,12 +163,13 @@ impl World {
             server.subscribe(client.codec.channel(), true);
         }
         World {
-            now: 1_700_000_000_000_000,
+            now,
             records: vec![Record::default(); names.len()],
             names: names.to_vec(),
             clients,
             denied: false,
             torn: vec![false; names.len()],
+            expiry: Expiry::default(),
         }
     }
 
@@ -237,7 +244,15 @@ impl World {
         let body = match op {
             Op::Acquire(ask) => {
                 let record = &mut self.records[at(&ask.lock)];
-                Body::Acquire(record.acquire(now, &caller, ask, &mut out).unwrap())
+                match record.acquire(now, &caller, ask, &mut out) {
+                    Ok(state) => Body::Acquire(state),
+                    Err(refusal) => return (Err(Failure::Refused(refusal)), Vec::new()),
+                }
+            }
+            Op::Beat(beats) if now >= END_OF_TIME => {
+                let record = &mut self.records[at(&beats[0].lock)];
+                let refusal = record.beat(now, &caller, &beats[0], &mut out).unwrap_err();
+                return (Err(Failure::Refused(refusal)), Vec::new());
             }
             Op::Beat(beats) => {
                 let Ok(Reply { body: Body::Beat(states), .. }) = got else { panic!("{got:?}") };
@@ -319,9 +334,11 @@ fn place(waiter: &StoredWaiter) -> (Vec<u8>, i64) {
 /// Applies one sequence to both and compares after every step.
 pub fn run(server: &mut dyn Server, seed: u64, steps: usize, counts: &mut Counts) {
     let mut plan = Plan::new(seed);
-    let mut world = World::new(server);
+    // Some are played at the end of the time that tokens have room for.
+    let now = if seed % 25 == 7 { END_OF_TIME - 60_000_000 } else { 1_700_000_000_000_000 };
+    let mut world = World::new(server, now);
     for step in 0..steps {
-        world.now = plan.tick(world.now);
+        world.now = plan.tick(world.now, &world.records);
         if let Some(change) = plan.change(world.clients.len(), world.names.len()) {
             world.change(server, change);
         }
@@ -335,23 +352,56 @@ pub fn run(server: &mut dyn Server, seed: u64, steps: usize, counts: &mut Counts
         }
         let client = plan.index(world.clients.len());
         let trace = format!("seed {seed} step {step} now {} client {client}: {op:?}", world.now);
+        let (got, pushes) = world.step(server, client, &op, &trace);
+        counts.operations += 1;
+        note(counts, &got, &pushes, &world.records[world.at(lock_of(&op, &world.names[0]))]);
+    }
+}
 
-        let command = world.clients[client].codec.encode(&op);
-        let (value, published) = server.run(world.now, &command);
-        let got = world.clients[client].codec.decode(&op, value);
-        let (expected, pushes) = world.expect(client, &op, &got);
+impl World {
+    /// Does one thing on both sides, and compares all that can be seen of it.
+    pub fn step(
+        &mut self,
+        server: &mut dyn Server,
+        client: usize,
+        op: &Op,
+        trace: &str,
+    ) -> (Result<Reply, Failure>, Vec<(String, Push)>) {
+        let (before, torn) = (self.records.clone(), self.torn.clone());
+        let (got, pushes) = self.answers(server, client, op, trace);
+        self.mended(op, &got);
+        self.check_states(server, trace);
+        for (at, name) in self.names.iter().enumerate() {
+            let keys = self.clients[0].codec.keys(name);
+            let records = (&before[at], &self.records[at]);
+            if lock_of(op, name) == name && got.is_ok() {
+                self.expiry.check(server, &keys, records, (self.now, op, torn[at]), trace);
+            }
+        }
+        (got, pushes)
+    }
+
+    /// Does one thing on both sides, and compares what they say.
+    pub fn answers(
+        &mut self,
+        server: &mut dyn Server,
+        client: usize,
+        op: &Op,
+        trace: &str,
+    ) -> (Result<Reply, Failure>, Vec<(String, Push)>) {
+        let command = self.clients[client].codec.encode(op);
+        let (value, published) = server.run(self.now, &command);
+        let got = self.clients[client].codec.decode(op, value);
+        let (expected, pushes) = self.expect(client, op, &got);
         assert_eq!(got, expected, "the replies differ (server's first)\n{trace}");
         let read = |(channel, payload): &(Vec<u8>, Vec<u8>)| {
             let by = |client: &&Client| client.codec.channel() == channel;
-            let client = world.clients.iter().find(by).expect("a channel of ours");
+            let client = self.clients.iter().find(by).expect("a channel of ours");
             (client.id.id().to_owned(), client.codec.decode_push(payload).expect("a push"))
         };
         let published: Vec<_> = published.iter().map(read).collect();
         assert_eq!(published, pushes, "the pushes differ (server's first)\n{trace}");
-        world.mended(&op, &got);
-        world.check_states(server, &trace);
-        counts.operations += 1;
-        note(counts, &got, &pushes, &world.records[world.at(lock_of(&op, &world.names[0]))]);
+        (got, pushes)
     }
 }
 

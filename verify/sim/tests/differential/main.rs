@@ -9,6 +9,9 @@
 
 mod clients;
 mod compare;
+mod cost;
+mod crowd;
+mod expiry;
 mod model;
 mod plan;
 mod real;
@@ -45,4 +48,18 @@ fn scripts_agree_with_the_rules_on_a_real_server() {
         return;
     };
     compare_all(&mut server, 12).assert_met();
+}
+
+#[test]
+fn scripts_agree_with_the_rules_on_a_crowd_on_the_modelled_server() {
+    let mut server = model::Model::default();
+    // Around what a contact passes over, and what an inspection shows.
+    for silent in [1, 255, 256, 257, 511, 512, 513] {
+        crowd::compare(&mut server, silent);
+    }
+}
+
+#[test]
+fn frequent_cases_stay_cheap_on_the_modelled_server() {
+    cost::compare();
 }

@@ -64,4 +64,9 @@ impl Server for Model {
         };
         sorted.iter().map(|(member, score)| (member.to_vec(), score)).collect()
     }
+
+    fn expiry(&mut self, key: &[u8]) -> Option<Option<u64>> {
+        let keyspace = self.redis.keyspace();
+        keyspace.get(key).map(|_| keyspace.expiry(key))
+    }
 }

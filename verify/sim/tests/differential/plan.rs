@@ -9,6 +9,9 @@ use fencelock_engine::store::Record;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
+/// From then on the store's clock leaves no room for tokens.
+pub const END_OF_TIME: u64 = 9_006_099_743_113_216;
+
 /// A fault, or a change of what surrounds the store.
 #[derive(Clone, Copy, Debug)]
 pub enum Change {
@@ -48,8 +51,16 @@ impl Plan {
     }
 
     /// How the store's clock moves: mostly a little, at times past a claim or a lease, seldom
-    /// back.
-    pub fn tick(&mut self, now: u64) -> u64 {
+    /// back; and often to where something ends, or right beside that.
+    pub fn tick(&mut self, now: u64, records: &[Record]) -> u64 {
+        if self.chance(15) {
+            let span = if self.chance(20) { 40_000_000 } else { 3_000_000 };
+            let near = |at: &u64| at.abs_diff(now) < span;
+            let ends: Vec<u64> = records.iter().flat_map(ends).filter(near).collect();
+            if !ends.is_empty() {
+                return ends[self.index(ends.len())] + self.below(3) - 1;
+            }
+        }
         match self.below(100) {
             0..20 => now,
             20..60 => now + self.below(50_000),
@@ -115,13 +126,19 @@ impl Plan {
         [0, 0, 0, 1, 3, MAX_LOCAL_WAITERS][self.index(6)]
     }
 
-    fn release(&mut self, lock: &Name, record: &Record) -> Release {
+    fn release(&mut self, now: u64, lock: &Name, record: &Record) -> Release {
         // What was lost beside others is told, or not, by a release of one of those.
         let hold = match record.losses > 0 && self.chance(70) {
             true => record.holds[self.index(record.holds.len())].hold,
             false => self.hold(record),
         };
-        let used = if self.chance(50) { 0 } else { record.token + self.below(300) };
+        let used = match self.below(20) {
+            0..9 => 0,
+            9..16 => record.token + self.below(300),
+            16 => record.token.saturating_sub(1),
+            17..19 => now + 1022 + self.below(4),
+            _ => record.used,
+        };
         let losses =
             if self.chance(60) { u32::try_from(self.below(3)).unwrap() } else { record.losses };
         let (told, lost, alone) = (self.chance(80), self.chance(15), self.chance(30));
@@ -132,15 +149,18 @@ impl Plan {
             told,
             lost,
             losses,
-            retention: Duration::from_secs(86_400),
+            retention: Duration::from_secs([600, 86_400][self.index(2)]),
             alone,
         }
     }
 
-    fn wait(&mut self, now: u64) -> Wait {
+    fn wait(&mut self, now: u64, record: &Record) -> Wait {
+        let tickets: Vec<u64> = record.waiters.iter().map(|waiter| waiter.ticket).collect();
         let ticket = match self.below(10) {
             0 => now - self.below(5_000_000),
             1 => now / 1_000_000 * 1_000_000,
+            2 if !tickets.is_empty() => tickets[self.index(tickets.len())] + self.below(3) - 1,
+            3 => record.ticket + self.below(3),
             _ => 0,
         };
         Wait {
@@ -151,13 +171,19 @@ impl Plan {
     }
 
     fn acquire(&mut self, now: u64, lock: &Name, record: &Record) -> Acquire {
-        let wait = if self.chance(75) { Some(self.wait(now)) } else { None };
+        let wait = if self.chance(75) { Some(self.wait(now, record)) } else { None };
         let hold = if self.chance(20) { self.hold(record) } else { self.fresh() };
         let horizon = wait.map_or(3_000_000, |wait| u64::try_from(wait.claim.as_micros()).unwrap());
         let not_after = match self.below(20) {
             0 => now - self.below(2),
             1 => now + 2 * horizon + self.below(2),
             _ => now + horizon,
+        };
+        let floor = match self.below(20) {
+            0..4 => now + self.below(5_000_000),
+            4..7 => (record.last + self.below(3)).saturating_sub(1),
+            7..9 => now + self.below(3) - 1,
+            _ => 0,
         };
         let owner = self.owner();
         Acquire {
@@ -166,10 +192,10 @@ impl Plan {
             mode: Mode::Exclusive,
             lease: self.lease(),
             not_after,
-            floor: if self.chance(20) { now + self.below(5_000_000) } else { 0 },
+            floor,
             wait,
             attach: (self.chance(10)).then(|| record.token + u64::from(self.chance(20))),
-            after: self.chance(12).then(|| self.release(lock, record)),
+            after: self.chance(12).then(|| self.release(now, lock, record)),
             local_waiters: self.local_waiters(),
             owner,
         }
@@ -186,11 +212,13 @@ impl Plan {
             if again && beats.iter().any(|beat| beat.hold == hold) {
                 continue;
             }
-            let used = match self.below(6) {
-                0..3 => 0,
-                3 => record.token + self.below(5_000_000),
-                4 => record.used,
-                _ => record.used + self.below(3),
+            let used = match self.below(12) {
+                0..5 => 0,
+                5..7 => record.token + self.below(5_000_000),
+                7..9 => record.used,
+                9 => record.used + self.below(3),
+                10 => (record.token + self.below(3)).saturating_sub(1),
+                _ => (record.last + self.below(3)).saturating_sub(1025),
             };
             let lease = self.lease();
             let silence = Duration::from_millis([300, 3_000, 30_000][self.index(3)]);
@@ -205,7 +233,7 @@ impl Plan {
         let (lock, record) = (&locks[at], &records[at]);
         match self.below(100) {
             0..42 => Op::Acquire(self.acquire(now, lock, record)),
-            42..68 => Op::Release(self.release(lock, record)),
+            42..68 => Op::Release(self.release(now, lock, record)),
             68..95 => Op::Beat(self.beats(locks, records)),
             95..98 => Op::Inspect(lock.clone()),
             _ => {
@@ -215,4 +243,16 @@ impl Plan {
             }
         }
     }
+}
+
+/// Where something ends or begins anew: a hold, what its lease may lie ahead, a waiter's silence, its
+/// remembrance, a block of tokens, and all time.
+fn ends(record: &Record) -> Vec<u64> {
+    let holds = record.holds.iter().flat_map(|hold| [hold.deadline, hold.deadline - hold.lease]);
+    let waiters = record.waiters.iter().flat_map(|waiter| {
+        let (heard, silence) = (waiter.heard, waiter.silence);
+        [heard, heard + silence, heard + 10 * silence, waiter.ticket]
+    });
+    let block = [record.last, record.last.saturating_sub(1024), record.token, END_OF_TIME];
+    holds.chain(waiters).chain(block).collect()
 }

@@ -171,6 +171,10 @@ impl Server for Real {
         items
     }
 
+    fn expiry(&mut self, _key: &[u8]) -> Option<Option<u64>> {
+        None
+    }
+
     fn sorted(&mut self, key: &[u8]) -> Vec<(Vec<u8>, i64)> {
         let words: [&[u8]; 5] = [b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"];
         let Value::Array(items) = self.admin.must(&words) else { panic!() };

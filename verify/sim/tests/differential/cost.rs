@@ -1,0 +1,115 @@
+//! What the frequent cases cost the server: they read and write a few words, and never the whole lock.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use fencelock_engine::id::HoldId;
+use fencelock_engine::name::Name;
+use fencelock_engine::redis::Value;
+use fencelock_engine::request::{Acquire, Beat, Mode, Op, Release, Wait};
+use fencelock_sim::redis::ModelRedis;
+
+use crate::clients::Client;
+
+struct Bench {
+    redis: ModelRedis,
+    clients: Vec<Client>,
+    now: u64,
+    token: u64,
+}
+
+impl Bench {
+    /// The words of the commands that one operation takes, and those of their answers.
+    fn work(&mut self, client: usize, op: &Op) -> u64 {
+        self.now += 2_000;
+        let inboxes: BTreeSet<Vec<u8>> =
+            self.clients.iter().map(|client| client.codec.channel().to_vec()).collect();
+        let command = self.clients[client].codec.encode(op);
+        self.redis.work();
+        let (value, _) = self.redis.run(self.now, &command, &|channel| inboxes.contains(channel));
+        let op = format!("{op:?}");
+        let Value::Array(items) = value else { panic!("{op}: {value:?}") };
+        // Of a grant, or of a holder's beat.
+        let state = match items.get(1) {
+            Some(Value::Array(state)) => state,
+            _ => &items[1..],
+        };
+        if let [Value::Int(0), Value::Int(token), ..] = state {
+            self.token = token.unsigned_abs();
+        }
+        self.redis.work()
+    }
+
+    fn acquire(&mut self, hold: u64, wait: bool) -> u64 {
+        let (claim, silence) = (Duration::from_secs(1), Duration::from_secs(3));
+        let ask = Acquire {
+            lock: name(),
+            hold: id(hold),
+            owner: None,
+            mode: Mode::Exclusive,
+            lease: Duration::from_secs(30),
+            not_after: self.now + 100_000,
+            floor: 0,
+            wait: wait.then_some(Wait { ticket: 0, claim, silence }),
+            attach: None,
+            after: None,
+            local_waiters: 0,
+        };
+        self.work(hold as usize % 4, &Op::Acquire(ask))
+    }
+
+    fn beat(&mut self, hold: u64) -> u64 {
+        let (lease, silence) = (Duration::from_secs(30), Duration::from_secs(3));
+        let beat = Beat { lock: name(), hold: id(hold), lease, used: 0, silence, local_waiters: 0 };
+        self.work(hold as usize % 4, &Op::Beat(vec![beat]))
+    }
+
+    fn release(&mut self, hold: u64, alone: bool) -> u64 {
+        let (used, retention) = (self.token, Duration::from_secs(60));
+        let release = Release {
+            lock: name(),
+            hold: id(hold),
+            used,
+            told: true,
+            lost: false,
+            losses: 0,
+            retention,
+            alone,
+        };
+        self.work(hold as usize % 4, &Op::Release(release))
+    }
+}
+
+fn name() -> Name {
+    Name::new("job").unwrap()
+}
+
+fn id(hold: u64) -> HoldId {
+    HoldId(u128::from(hold) << 64)
+}
+
+pub fn compare() {
+    let clients = (0..4).map(|number| Client::new(number + 1)).collect();
+    let redis = ModelRedis::mutated();
+    let mut bench = Bench { redis, clients, now: 1_700_000_000_000_000, token: 0 };
+    let found = [
+        ("the first acquire", 42, bench.acquire(0, true)),
+        ("a beat of a holder", 40, bench.beat(0)),
+        ("a release of the only one", 28, bench.release(0, true)),
+        ("an acquire after it", 34, bench.acquire(1, true)),
+        ("its release", 28, bench.release(1, true)),
+        ("a try", 34, bench.acquire(2, false)),
+        ("the first in the queue", 59, bench.acquire(3, true)),
+        ("the second in the queue", 73, bench.acquire(4, true)),
+        ("the third in the queue", 73, bench.acquire(5, true)),
+        ("a beat of a holder before others", 55, bench.beat(2)),
+        ("a beat of the first", 52, bench.beat(3)),
+        ("a beat of the third", 67, bench.beat(5)),
+        ("a release with others", 62, bench.release(2, false)),
+        ("the first beat after a hand-over", 55, bench.beat(3)),
+        ("a release with others again", 62, bench.release(3, false)),
+        ("a look", 49, bench.work(0, &Op::Inspect(name()))),
+    ];
+    let dear: Vec<_> = found.iter().filter(|(_, most, found)| found > most).collect();
+    assert!(dear.is_empty(), "what, how many words at the most, and how many: {dear:?}");
+}

@@ -1,0 +1,87 @@
+//! Queues longer than one contact looks at, or an inspection shows.
+
+use std::time::Duration;
+
+use fencelock_engine::id::HoldId;
+use fencelock_engine::request::{Acquire, Beat, Mode, Op, Release, Wait};
+
+use crate::compare::{Server, World};
+
+const BEGIN: u64 = 1_700_000_000_000_000;
+const SILENCE: Duration = Duration::from_secs(2);
+
+impl World {
+    fn ask(&self, hold: u128, wait: bool) -> Op {
+        let claim = Duration::from_secs(1);
+        Op::Acquire(Acquire {
+            lock: self.names[0].clone(),
+            hold: HoldId(hold << 64),
+            owner: None,
+            mode: Mode::Exclusive,
+            lease: Duration::from_secs(30),
+            not_after: self.now + 500_000,
+            floor: 0,
+            wait: wait.then_some(Wait { ticket: 0, claim, silence: SILENCE }),
+            attach: None,
+            after: None,
+            local_waiters: 0,
+        })
+    }
+
+    fn give_up(&self, hold: u128) -> Op {
+        Op::Release(Release {
+            lock: self.names[0].clone(),
+            hold: HoldId(hold << 64),
+            used: self.records[0].token,
+            told: true,
+            lost: false,
+            losses: 0,
+            retention: Duration::from_secs(86_400),
+            alone: false,
+        })
+    }
+
+    fn look(&self) -> Op {
+        Op::Inspect(self.names[0].clone())
+    }
+
+    fn beat(&self, hold: u128) -> Op {
+        let (lease, hold) = (Duration::from_secs(30), HoldId(hold << 64));
+        let lock = self.names[0].clone();
+        Op::Beat(vec![Beat { lock, hold, lease, used: 0, silence: SILENCE, local_waiters: 0 }])
+    }
+}
+
+/// So many wait and fall silent, and one comes after them who lives.
+pub fn compare(server: &mut dyn Server, silent: u128) {
+    let mut world = World::new(server, BEGIN);
+    let (holder, last) = (silent + 1, silent + 2);
+    let op = world.ask(holder, false);
+    let _ = world.answers(server, 0, &op, "its first");
+    for waiter in 1..=silent {
+        world.now += 10;
+        let op = world.ask(waiter, true);
+        let _ = world.answers(server, 1, &op, "the crowd comes");
+    }
+    let mut at = |world: &mut World, client: usize, op: &Op| {
+        world.now += 10;
+        let trace = format!("{silent} silent, at {}: {op:?}", world.now);
+        let _ = world.step(server, client, op, &trace);
+    };
+    let op = world.look();
+    at(&mut world, 2, &op);
+    world.now += 3_000_000;
+    let op = world.ask(last, true);
+    at(&mut world, 2, &op);
+    let op = world.give_up(holder);
+    at(&mut world, 0, &op);
+    // Whoever comes in between passes nobody.
+    for op in [world.ask(last + 1, false), world.look(), world.beat(last), world.look()] {
+        at(&mut world, 3, &op);
+    }
+    // The parked ones are forgotten, a few with each contact, and one is heard again.
+    world.now += 17_000_000;
+    for op in [world.beat(silent / 2), world.beat(last), world.give_up(last), world.look()] {
+        at(&mut world, 2, &op);
+    }
+}
