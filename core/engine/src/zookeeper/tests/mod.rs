@@ -6,6 +6,7 @@ mod names;
 mod next;
 mod owner;
 mod query;
+mod said;
 mod session;
 mod simple;
 mod unwatch;
@@ -45,6 +46,7 @@ struct Talk {
     /// How many batches left since the last look.
     batches: usize,
     requests: u64,
+    said: said::Said,
 }
 
 fn hold(number: u128) -> HoldId {
@@ -111,6 +113,7 @@ impl Talk {
             unwatched: Vec::new(),
             batches: 0,
             requests: 0,
+            said: said::Said::new(),
         };
         talk.connect(SESSION);
         assert!(matches!(talk.events(), [Event::Up { .. }]));
@@ -144,6 +147,7 @@ impl Talk {
 
     fn drain(&mut self) {
         while let Some(output) = self.machine.poll_output() {
+            self.said.output(&output);
             match output {
                 Output::Calls(calls) => {
                     self.batches += 1;
@@ -154,9 +158,11 @@ impl Talk {
                 Output::Reconnect => {}
             }
         }
+        self.said.wake(self.machine.next_wake());
     }
 
     fn hear(&mut self, input: Input) {
+        self.said.input(self.now, &format!("{input:?}"));
         self.machine.handle(self.now, input);
         self.drain();
     }
@@ -168,6 +174,7 @@ impl Talk {
     /// Time passes, and what is due is done.
     fn pass(&mut self, span: Duration) {
         self.now = self.now + span;
+        self.said.input(self.now, "woken");
         self.machine.wake(self.now);
         self.drain();
     }
@@ -175,6 +182,7 @@ impl Talk {
     fn ask(&mut self, op: Op) -> RequestId {
         self.requests += 1;
         let id = RequestId(self.requests);
+        self.said.input(self.now, &format!("request {}: {op:?}", self.requests));
         self.machine.request(self.now, Request { id, op });
         self.drain();
         id
