@@ -79,7 +79,7 @@ fn table(locks: &[LockReport]) -> Table {
             Cell::new(style, state),
             text::visible(&holder).into(),
             expires.map_or("-".into(), |ms| span::show(Duration::from_millis(ms))).into(),
-            lock.waiters.len().into(),
+            lock.waiting.into(),
             lock.token.map_or("-".to_owned(), |token| token.to_string()).into(),
         ]);
     }

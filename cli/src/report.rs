@@ -20,8 +20,10 @@ pub struct LockReport {
     pub abandoned: &'static str,
     /// The present holds.
     pub holds: Vec<HoldReport>,
-    /// Who waits, first come first.
+    /// Who waits, first come first: an entry for each client.
     pub waiters: Vec<WaiterReport>,
+    /// How many wait in all, within clients too.
+    pub waiting: usize,
 }
 
 /// A hold.
@@ -39,6 +41,8 @@ pub struct HoldReport {
     pub lease_ms: u64,
     /// Handed over, and its holder not heard from yet.
     pub claim: bool,
+    /// How many wait within its client; null when that is unknown.
+    pub local_waiters: Option<u32>,
 }
 
 /// A waiter.
@@ -56,6 +60,8 @@ pub struct WaiterReport {
     pub heard_ago_ms: u64,
     /// It would be passed over now.
     pub silent: bool,
+    /// How many more wait within its client; null when that is unknown.
+    pub local_waiters: Option<u32>,
 }
 
 impl From<&LockInfo> for LockReport {
@@ -70,6 +76,7 @@ impl From<&LockInfo> for LockReport {
             abandoned: abandoned(info.abandoned),
             holds: info.holds.iter().map(HoldReport::from).collect(),
             waiters: info.waiters.iter().map(WaiterReport::from).collect(),
+            waiting: info.waiting,
         }
     }
 }
@@ -83,6 +90,7 @@ impl From<&HoldInfo> for HoldReport {
             expires_in_ms: millis(info.expires_in),
             lease_ms: millis(info.lease),
             claim: info.claim,
+            local_waiters: info.local_waiters,
         }
     }
 }
@@ -96,6 +104,7 @@ impl From<&WaiterInfo> for WaiterReport {
             owner: info.owner.clone(),
             heard_ago_ms: millis(info.heard_ago),
             silent: info.silent,
+            local_waiters: info.local_waiters,
         }
     }
 }

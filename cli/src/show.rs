@@ -56,8 +56,7 @@ pub fn page(lock: &LockReport, view: View) -> String {
             _ => "unknown: nothing is known of a holder before".to_owned(),
         },
     );
-    let count = lock.waiters.len();
-    line("waiting", if count == 0 { "nobody".to_owned() } else { count.to_string() });
+    line("waiting", waiting(lock));
     if !lock.holds.is_empty() {
         out.push_str(&format!("\n{}", holds(lock).render(view)));
     }
@@ -67,12 +66,24 @@ pub fn page(lock: &LockReport, view: View) -> String {
     out
 }
 
+fn waiting(lock: &LockReport) -> String {
+    let holds = lock.holds.iter().filter_map(|hold| hold.local_waiters);
+    let waiters = lock.waiters.iter().filter_map(|waiter| waiter.local_waiters);
+    let within: usize = holds.chain(waiters).map(|count| count as usize).sum();
+    match (lock.waiting, lock.waiting.saturating_sub(within)) {
+        (0, _) => "nobody".to_owned(),
+        (all, _) if within == 0 => all.to_string(),
+        (all, queued) => format!("{all}: {queued} in the queue, {within} within clients"),
+    }
+}
+
 fn holds(lock: &LockReport) -> Table {
     let mut table = Table::new([
         ("HOLDER", Side::Left),
         ("CLIENT", Side::Left),
         ("EXPIRES IN", Side::Right),
         ("LEASE", Side::Right),
+        ("WAIT WITHIN", Side::Right),
         ("", Side::Left),
     ]);
     for hold in &lock.holds {
@@ -81,6 +92,7 @@ fn holds(lock: &LockReport) -> Table {
             hold.client.clone().into(),
             span::show(Duration::from_millis(hold.expires_in_ms)).into(),
             span::show(Duration::from_millis(hold.lease_ms)).into(),
+            count(hold.local_waiters),
             Cell::new(ODD, if hold.claim { "handed over, not heard from yet" } else { "" }),
         ]);
     }
@@ -94,6 +106,7 @@ fn waiters(lock: &LockReport) -> Table {
         ("CLIENT", Side::Left),
         ("OWNER", Side::Left),
         ("HEARD", Side::Right),
+        ("WAIT WITHIN", Side::Right),
         ("", Side::Left),
     ]);
     for (i, waiter) in lock.waiters.iter().enumerate() {
@@ -103,10 +116,16 @@ fn waiters(lock: &LockReport) -> Table {
             waiter.client.clone().into(),
             waiter.owner.as_deref().map_or("-".into(), text::visible).into(),
             format!("{} ago", span::show(Duration::from_millis(waiter.heard_ago_ms))).into(),
+            count(waiter.local_waiters),
             Cell::new(ODD, if waiter.silent { "silent: would be passed over" } else { "" }),
         ]);
     }
     table
+}
+
+/// How many wait within a client.
+fn count(of: Option<u32>) -> Cell {
+    of.map_or("unknown".into(), Cell::from)
 }
 
 fn name(label: &str) -> Cell {

@@ -67,6 +67,32 @@ fn show_tells_holder_token_and_waiters_in_order() {
 }
 
 #[test]
+fn ls_and_show_count_who_waits_within_the_holders_client() {
+    let place = Place::new();
+    // Renewed ten times a second, so that what it says is that new.
+    let store = format!("{}?lease=300ms", place.store);
+    let client = fencelock::Client::builder(&store).connect_blocking().unwrap();
+    let lock = client.lock("job").unwrap();
+    let guard = lock.acquire().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            let lock = client.lock("job").unwrap();
+            scope.spawn(move || drop(lock.acquire().unwrap()));
+        }
+        let show = || json(&place.output(&["show", "job", "--json"]));
+        eventually("they are told of", || show()["waiting"] == 3);
+        assert_eq!(show()["holds"][0]["local_waiters"], 3);
+        assert_eq!(show()["waiters"].as_array().unwrap().len(), 0);
+        let page = stdout(&place.output(&["show", "job"]));
+        assert!(page.contains("waiting   3: 0 in the queue, 3 within clients"), "{page}");
+        let listed = stdout(&place.output(&["ls"]));
+        let row: Vec<&str> = listed.lines().nth(1).unwrap().split_whitespace().collect();
+        assert_eq!(row[row.len() - 2], "3", "{listed}");
+        drop(guard);
+    });
+}
+
+#[test]
 fn show_of_an_owner_and_of_nothing() {
     let place = Place::new();
     let _holder = place.holder(&["--owner", "trace-9"], "job");
