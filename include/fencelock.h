@@ -329,8 +329,12 @@ typedef struct fencelock_lock_info {
     // How many holds there are: none when the lock is free, several when an explicit owner has
     // re-entered.
     size_t hold_count;
-    // How many wait.
+    // How many waiters may be read: who stands in the queue, an entry for each client, 256 at the
+    // most.
     size_t waiter_count;
+    // How many wait in all: the whole queue, and who waits within the clients of the holds and
+    // waiters that are shown, as far as that is known.
+    size_t waiting;
 } fencelock_lock_info;
 
 // A hold at one moment.
@@ -349,6 +353,10 @@ typedef struct fencelock_hold_info {
     int64_t lease_ns;
     // It was handed over, and its holder was not heard from yet.
     bool claim;
+    // How many wait within its client, which hands the lock on among them, as that said with its
+    // latest acquire or renewal: up to a third of a lease old, and 65,535 at the most; exact for the
+    // client that asks. -1 where it is unknown (ZooKeeper).
+    int64_t local_waiters;
 } fencelock_hold_info;
 
 // A waiter at one moment.
@@ -367,6 +375,8 @@ typedef struct fencelock_waiter_info {
     int64_t heard_ago_ns;
     // Whether it would be passed over now.
     bool silent;
+    // How many more wait within its client, as for a hold.
+    int64_t local_waiters;
 } fencelock_waiter_info;
 
 // Done.

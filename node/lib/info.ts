@@ -14,8 +14,13 @@ export interface LockDetails {
   lastToken: bigint;
   /** What the next holder will be told of its predecessor. */
   abandoned: Abandoned;
-  /** Who waits, first come first; one entry for all waiters of a client. */
+  /** Who waits, first come first; one entry for all waiters of a client, and 256 at the most. */
   waiters: WaiterDetails[];
+  /**
+   * How many wait in all: the whole queue, and who waits within the clients of the holds and waiters
+   * that are shown, as far as that is known.
+   */
+  waiting: number;
 }
 
 /** What became of a break. */
@@ -38,6 +43,12 @@ export interface HoldDetails {
   lease: number;
   /** Handed over, and its holder not heard from yet. */
   claim: boolean;
+  /**
+   * How many wait within its client, which hands the lock on among them, as that said with its latest
+   * acquire or renewal: up to a third of a lease old, and 65,535 at the most; exact for the client that
+   * asks. Absent where it is unknown (ZooKeeper).
+   */
+  localWaiters?: number;
 }
 
 /** A waiter, for people. */
@@ -52,6 +63,8 @@ export interface WaiterDetails {
   heardAgo: number;
   /** Whether it would be passed over now. */
   silent: boolean;
+  /** How many more wait within its client, behind this entry; as in `HoldDetails`. */
+  localWaiters?: number;
 }
 
 /** What a client has counted since it was made. */

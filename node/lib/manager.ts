@@ -104,7 +104,10 @@ export class LockManager {
 
   /**
    * What is held and who waits, in the standard's form. Each lock is asked for by itself, so
-   * this is no picture of one moment, and it costs a round trip for each lock.
+   * this is no picture of one moment, and it costs a round trip for each lock. Another client that holds and
+   * also waits, or waits more than once, has as many pending entries as it said with its latest renewal (a
+   * third of the lease), 1000 for one entry at the store at the most, and on ZooKeeper those that the
+   * store knows.
    */
   async query(options: ListOptions = {}): Promise<LockManagerSnapshot> {
     const own = { clientId: this.clientId, held: this.#held, pending: this.#pending };

@@ -22,9 +22,14 @@ export interface Own {
   readonly pending: ReadonlyMap<string, number>;
 }
 
+/** So many waits of another client are listed at the most. */
+const SHOWN = 1000;
+
 /**
- * The snapshot of one lock. At the store a client has one entry for all of its waiters, so those of
- * this client are put in its place, and behind the others' when it has none.
+ * The snapshot of one lock. At the store a client has one entry for all of its waiters. Those of this
+ * client are put in its place, and behind the others' when it has none; so are those of another client, as
+ * many as it said with its latest renewal. Behind a hold they have none: it hands the lock on among them for
+ * a moment, and then queues with the rest of them.
  */
 export function snapshot(
   name: string,
@@ -32,8 +37,9 @@ export function snapshot(
   own: Own,
 ): LockManagerSnapshot {
   const entry = (clientId: string): LockInfo => ({ name, mode: 'exclusive', clientId });
-  const times = (count: number): LockInfo[] =>
-    Array.from({ length: count }, () => entry(own.clientId));
+  const times = (count: number, clientId = own.clientId): LockInfo[] =>
+    Array.from({ length: count }, () => entry(clientId));
+  const within = (count = 0, clientId: string) => times(Math.min(count, SHOWN), clientId);
 
   const others = (info?.holds ?? []).filter((hold) => hold.clientId !== own.clientId);
   const held = times(own.held.get(name) ?? 0);
@@ -43,12 +49,13 @@ export function snapshot(
   let mine = times(own.pending.get(name) ?? 0);
   for (const waiter of info?.waiters ?? []) {
     if (waiter.clientId !== own.clientId) {
-      pending.push(entry(waiter.clientId));
+      pending.push(entry(waiter.clientId), ...within(waiter.localWaiters, waiter.clientId));
     } else {
       pending.push(...mine);
       mine = [];
     }
   }
   pending.push(...mine);
+  for (const hold of others) pending.push(...within(hold.localWaiters, hold.clientId));
   return { held, pending };
 }

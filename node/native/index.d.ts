@@ -156,6 +156,8 @@ export interface HoldInfo {
   lease: number
   /** Given by hand-off, and its holder not heard from yet. */
   claim: boolean
+  /** How many wait within its client, if that is known. */
+  localWaiters?: number
 }
 
 /** A lock, for people. */
@@ -172,8 +174,10 @@ export interface LockInfo {
   lastToken: bigint
   /** What the next holder will be told of its predecessor: `no`, `yes` or `unknown`. */
   abandoned: string
-  /** Who waits, first come first. */
+  /** Who waits, first come first; an entry for each client, 256 at the most. */
   waiters: Array<WaiterInfo>
+  /** How many wait in all, within clients too. */
+  waiting: number
 }
 
 /** How many holds were lost for one reason. */
@@ -270,4 +274,6 @@ export interface WaiterInfo {
   heardAgo: number
   /** Whether it would be passed over now. */
   silent: boolean
+  /** How many more wait within its client, if that is known. */
+  localWaiters?: number
 }

@@ -20,8 +20,10 @@ pub struct LockInfo {
     pub last_token: u64,
     /// What the next holder will be told of its predecessor: `no`, `yes` or `unknown`.
     pub abandoned: String,
-    /// Who waits, first come first.
+    /// Who waits, first come first; an entry for each client, 256 at the most.
     pub waiters: Vec<WaiterInfo>,
+    /// How many wait in all, within clients too.
+    pub waiting: f64,
 }
 
 /// A hold, for people.
@@ -39,6 +41,8 @@ pub struct HoldInfo {
     pub lease: f64,
     /// Given by hand-off, and its holder not heard from yet.
     pub claim: bool,
+    /// How many wait within its client, if that is known.
+    pub local_waiters: Option<u32>,
 }
 
 /// A waiter, for people.
@@ -56,6 +60,8 @@ pub struct WaiterInfo {
     pub heard_ago: f64,
     /// Whether it would be passed over now.
     pub silent: bool,
+    /// How many more wait within its client, if that is known.
+    pub local_waiters: Option<u32>,
 }
 
 impl From<fencelock_support::LockInfo> for LockInfo {
@@ -68,6 +74,7 @@ impl From<fencelock_support::LockInfo> for LockInfo {
             last_token: info.last_token,
             abandoned: abandoned(info.abandoned).to_owned(),
             waiters: info.waiters.into_iter().map(WaiterInfo::from).collect(),
+            waiting: info.waiting as f64,
         }
     }
 }
@@ -81,6 +88,7 @@ impl From<fencelock_support::HoldInfo> for HoldInfo {
             expires_in: milliseconds(hold.expires_in),
             lease: milliseconds(hold.lease),
             claim: hold.claim,
+            local_waiters: hold.local_waiters,
         }
     }
 }
@@ -94,6 +102,7 @@ impl From<fencelock_support::WaiterInfo> for WaiterInfo {
             owner: waiter.owner,
             heard_ago: milliseconds(waiter.heard_ago),
             silent: waiter.silent,
+            local_waiters: waiter.local_waiters,
         }
     }
 }

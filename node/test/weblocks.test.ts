@@ -253,6 +253,38 @@ onEachStore('Web Locks', (store) => {
     assert.deepEqual(after, { held: [], pending: [] });
   });
 
+  test('query shows another client that holds and also waits', async () => {
+    const name = unique();
+    // What it says is as old as its latest renewal, a third of the lease.
+    const other = await store.connect({ lease: 900 });
+    const [held, end] = [deferred(), deferred()];
+    const requests = [
+      other.request(name, () => {
+        held.resolve();
+        return end.promise;
+      }),
+    ];
+    await held.promise;
+    requests.push(
+      other.request(name, () => {}),
+      other.request(name, () => {}),
+      store.locks.request(name, () => {}),
+    );
+    const mine = { name, mode: 'exclusive', clientId: store.locks.clientId };
+    const theirs = { name, mode: 'exclusive', clientId: other.clientId };
+    const within = store.locks.capabilities.store === 'zookeeper' ? [] : [theirs, theirs];
+    await eventually('the renewal that tells', async () => {
+      const { pending } = await store.locks.query({ prefix: name });
+      return pending.length === 1 + within.length;
+    });
+    const seen = await store.locks.query({ prefix: name });
+    assert.deepEqual(seen, { held: [theirs], pending: [mine, ...within] });
+    const own = await other.inspect(name);
+    assert.equal(own?.holds[0]?.localWaiters, 2);
+    end.resolve();
+    await Promise.all(requests);
+  });
+
   test('beyond the standard: wait, lease and owner', async () => {
     const name = unique();
     await store.locks.request(name, async () => {

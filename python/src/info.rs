@@ -53,8 +53,11 @@ pub(crate) struct LockInfo {
     last_token: u64,
     /// Whether the last holder was lost instead of releasing; None when nobody knows.
     abandoned: Option<bool>,
-    /// Who waits, in order.
+    /// Who waits, in order; an entry for each client, and 256 at the most.
     waiters: Py<pyo3::types::PyTuple>,
+    /// How many wait in all: the whole queue, and who waits within the clients of the holds and waiters
+    /// that are shown, as far as that is known.
+    waiting: usize,
 }
 
 /// What became of a break, from `Client.break_lock`; true when anything was ended.
@@ -87,6 +90,10 @@ pub(crate) struct HoldInfo {
     lease: f64,
     /// Whether it was handed over and its holder has not been heard from yet.
     claim: bool,
+    /// How many wait within its client, which hands the lock on among them, as that said with its latest
+    /// acquire or renewal: up to a third of a lease old, and 65,535 at the most; exact for the client that
+    /// asks. None where it is unknown (ZooKeeper).
+    local_waiters: Option<u32>,
 }
 
 /// A waiter in a `LockInfo`.
@@ -104,6 +111,8 @@ pub(crate) struct WaiterInfo {
     heard_ago: f64,
     /// Whether it would be passed over now.
     silent: bool,
+    /// How many more wait within its client, as in `HoldInfo`.
+    local_waiters: Option<u32>,
 }
 
 #[pymethods]
@@ -138,11 +147,11 @@ impl Broken {
 impl LockInfo {
     fn __repr__(&self, py: Python<'_>) -> String {
         format!(
-            "LockInfo(name={:?}, token={}, holds={}, waiters={})",
+            "LockInfo(name={:?}, token={}, holds={}, waiting={})",
             self.name,
             self.token,
             self.holds.bind(py).as_any().len().unwrap_or(0),
-            self.waiters.bind(py).as_any().len().unwrap_or(0),
+            self.waiting,
         )
     }
 }
@@ -182,6 +191,7 @@ pub(crate) fn shown(
             expires_in: hold.expires_in.as_secs_f64(),
             lease: hold.lease.as_secs_f64(),
             claim: hold.claim,
+            local_waiters: hold.local_waiters,
         };
         holds.push(Bound::new(py, hold)?);
     }
@@ -194,6 +204,7 @@ pub(crate) fn shown(
             owner: waiter.owner,
             heard_ago: waiter.heard_ago.as_secs_f64(),
             silent: waiter.silent,
+            local_waiters: waiter.local_waiters,
         };
         waiters.push(Bound::new(py, waiter)?);
     }
@@ -209,5 +220,6 @@ pub(crate) fn shown(
             Abandoned::Unknown => None,
         },
         waiters: pyo3::types::PyTuple::new(py, waiters)?.unbind(),
+        waiting: info.waiting,
     }))
 }

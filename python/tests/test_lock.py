@@ -229,6 +229,24 @@ def test_inspect_and_list(client, other, name):
     assert client.inspect(name + "/never") is None
 
 
+def test_inspect_counts_who_waits_within_a_client(client, other, name):
+    waits = [
+        threading.Thread(target=lambda: client.lock(name).hold(timeout=30).release())
+        for _ in range(3)
+    ]
+    with client.lock(name):
+        for thread in waits:
+            thread.start()
+        until(lambda: client.inspect(name).waiting == 3, "they wait")
+        assert client.inspect(name).holds[0].local_waiters == 3
+        assert client.inspect(name).waiters == ()
+        # Another client knows what was said with the latest renewal, if the store keeps it.
+        told = other.inspect(name).holds[0].local_waiters
+        assert (told is None) is (client.store == "zookeeper")
+    for thread in waits:
+        thread.join()
+
+
 def test_capabilities_are_those_of_the_store(client):
     can = client.capabilities
     assert can.store == client.store

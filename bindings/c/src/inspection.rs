@@ -33,8 +33,12 @@ pub struct fencelock_lock_info {
     /// How many holds there are: none when the lock is free, several when an explicit owner has
     /// re-entered.
     pub hold_count: usize,
-    /// How many wait.
+    /// How many waiters may be read: who stands in the queue, an entry for each client, 256 at the
+    /// most.
     pub waiter_count: usize,
+    /// How many wait in all: the whole queue, and who waits within the clients of the holds and
+    /// waiters that are shown, as far as that is known.
+    pub waiting: usize,
 }
 
 /// A hold at one moment.
@@ -55,6 +59,10 @@ pub struct fencelock_hold_info {
     pub lease_ns: i64,
     /// It was handed over, and its holder was not heard from yet.
     pub claim: bool,
+    /// How many wait within its client, which hands the lock on among them, as that said with its
+    /// latest acquire or renewal: up to a third of a lease old, and 65,535 at the most; exact for the
+    /// client that asks. -1 where it is unknown (ZooKeeper).
+    pub local_waiters: i64,
 }
 
 /// A waiter at one moment.
@@ -75,6 +83,8 @@ pub struct fencelock_waiter_info {
     pub heard_ago_ns: i64,
     /// Whether it would be passed over now.
     pub silent: bool,
+    /// How many more wait within its client, as for a hold.
+    pub local_waiters: i64,
 }
 
 // SAFETY: they begin with their size, and all zeros are a value of them.
@@ -93,6 +103,7 @@ pub struct Inspection {
     abandoned: fencelock_abandoned,
     holds: Vec<Held>,
     waiters: Vec<Waiting>,
+    waiting: usize,
 }
 
 kind!(fencelock_inspection: Number::Inspection, "inspection", Inspection);
@@ -104,6 +115,7 @@ struct Held {
     expires_in: Duration,
     lease: Duration,
     claim: bool,
+    local_waiters: i64,
 }
 
 struct Waiting {
@@ -113,6 +125,7 @@ struct Waiting {
     owner: Option<Text>,
     heard_ago: Duration,
     silent: bool,
+    local_waiters: i64,
 }
 
 impl Inspection {
@@ -125,6 +138,7 @@ impl Inspection {
             abandoned: abandoned(info.abandoned),
             holds: info.holds.iter().map(Held::new).collect(),
             waiters: info.waiters.iter().map(Waiting::new).collect(),
+            waiting: info.waiting,
         }
     }
 }
@@ -138,6 +152,7 @@ impl Held {
             expires_in: info.expires_in,
             lease: info.lease,
             claim: info.claim,
+            local_waiters: known(info.local_waiters),
         }
     }
 }
@@ -151,8 +166,13 @@ impl Waiting {
             owner: info.owner.as_deref().map(Text::new),
             heard_ago: info.heard_ago,
             silent: info.silent,
+            local_waiters: known(info.local_waiters),
         }
     }
+}
+
+fn known(count: Option<u32>) -> i64 {
+    count.map_or(-1, i64::from)
 }
 
 fn borrow(text: &Option<Text>) -> fencelock_string {
@@ -183,6 +203,7 @@ pub unsafe extern "C" fn fencelock_inspection_lock(
             abandoned: found.abandoned,
             hold_count: found.holds.len(),
             waiter_count: found.waiters.len(),
+            waiting: found.waiting,
         };
         fill(info, full)?;
     })
@@ -205,6 +226,7 @@ pub unsafe extern "C" fn fencelock_inspection_hold(
         full.expires_in_ns = nanos(hold.expires_in);
         full.lease_ns = nanos(hold.lease);
         full.claim = hold.claim;
+        full.local_waiters = hold.local_waiters;
         fill(info, full)?;
     })
 }
@@ -226,6 +248,7 @@ pub unsafe extern "C" fn fencelock_inspection_waiter(
         full.owner = borrow(&waiter.owner);
         full.heard_ago_ns = nanos(waiter.heard_ago);
         full.silent = waiter.silent;
+        full.local_waiters = waiter.local_waiters;
         fill(info, full)?;
     })
 }

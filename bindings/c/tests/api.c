@@ -300,10 +300,12 @@ static void the_store_can_be_asked(void) {
     CHECK(text.length == 16 && strcmp(held.client.data, text.data) == 0);
     CHECK(held.id.length > 0 && held.label.length == 0 && held.expires_in_ns > 0);
     CHECK(held.lease_ns == 30 * FENCELOCK_SECOND && !held.claim);
+    // Whatever the store keeps, a client knows its own; each call of an explicit owner has an entry.
+    CHECK(held.local_waiters == 0 && lock.waiting == 1);
     fencelock_waiter_info waiter = {.size = sizeof waiter};
     IS(FENCELOCK_OK, fencelock_inspection_waiter(inspection, 0, &waiter));
     CHECK(owners ? strcmp(waiter.owner.data, "you") == 0 : waiter.owner.length == 0);
-    CHECK(waiter.heard_ago_ns >= 0 && !waiter.silent);
+    CHECK(waiter.heard_ago_ns >= 0 && !waiter.silent && waiter.local_waiters == 0);
     IS(FENCELOCK_INVALID_ARGUMENT, fencelock_inspection_hold(inspection, 1, &held));
     IS(FENCELOCK_INVALID_ARGUMENT, fencelock_inspection_waiter(inspection, SIZE_MAX, &waiter));
     IS(FENCELOCK_OK, fencelock_inspection_free(inspection));
@@ -328,6 +330,35 @@ static void the_store_can_be_asked(void) {
     IS(FENCELOCK_OK, fencelock_names_free(names));
     OK(fencelock_hold_release, hold);
     IS(FENCELOCK_OK, fencelock_text_free(id));
+    close_pair(pair);
+}
+
+static void who_waits_within_a_client_is_counted(void) {
+    struct pair pair = open_pair("crowded");
+    fencelock_hold *hold = acquire(pair.lock, fresh(FENCELOCK_TRY));
+    struct mail mails[2] = {{0}};
+    fencelock_operation *operations[2] = {NULL};
+    for (int i = 0; i < 2; i++) {
+        fencelock_acquire_options waiting = fresh(BOUND);
+        OK(fencelock_lock_acquire_async, pair.lock, &waiting, NULL, post, &mails[i], &operations[i]);
+    }
+    fencelock_inspection *inspection = NULL;
+    fencelock_string name;
+    IS(FENCELOCK_OK, fencelock_lock_name(pair.lock, &name));
+    OK(fencelock_client_inspect, pair.client, name.data, name.length, &inspection);
+    fencelock_lock_info lock = {.size = sizeof lock};
+    IS(FENCELOCK_OK, fencelock_inspection_lock(inspection, &lock));
+    fencelock_hold_info held = {.size = sizeof held};
+    IS(FENCELOCK_OK, fencelock_inspection_hold(inspection, 0, &held));
+    CHECK(lock.waiter_count == 0 && lock.waiting == 2 && held.local_waiters == 2);
+    IS(FENCELOCK_OK, fencelock_inspection_free(inspection));
+    for (int i = 0; i < 2; i++) {
+        IS(FENCELOCK_OK, fencelock_operation_cancel(operations[i]));
+        IS(FENCELOCK_OK, fencelock_operation_free(operations[i]));
+        fencelock_completion completion = collect(&mails[i]);
+        check_error(__FILE__, __LINE__, completion.error, FENCELOCK_CANCELLED);
+    }
+    OK(fencelock_hold_release, hold);
     close_pair(pair);
 }
 
@@ -438,6 +469,7 @@ const struct test api_tests[] = {
     {"leases_end_and_are_extended", leases_end_and_are_extended},
     {"a_hold_that_is_only_freed_is_released", a_hold_that_is_only_freed_is_released},
     {"the_store_can_be_asked", the_store_can_be_asked},
+    {"who_waits_within_a_client_is_counted", who_waits_within_a_client_is_counted},
     {"clients_are_counted_and_described", clients_are_counted_and_described},
     {"threads_exclude_each_other_and_tokens_rise", threads_exclude_each_other_and_tokens_rise},
     {NULL, NULL},

@@ -142,8 +142,12 @@ on_each_store("Locks") do
       assert_operator info.holds.first.expires_in, :>, 0
       assert_operator info.waiters.first.heard_ago, :<, Helper::BOUND
       assert_equal [@lock.name], @client.list(@lock.name)
+      within = Array.new(2) { Thread.new { @client.lock(@lock.name).synchronize(&:token) } }
+      eventually("they wait, too") { @client.inspect_lock(@lock.name).waiting == 3 }
+      assert_equal 2, @client.inspect_lock(@lock.name).holds.first.local_waiters
       hold.release
       assert_operator thread.value, :>, hold.token
+      within.each { |each| assert_operator each.value, :>, hold.token }
     end
     assert_operator @client.ping.year, :>, 2000
   end

@@ -19,8 +19,11 @@ pub struct LockInfo {
     pub last_token: u64,
     /// Whether the last holder was lost instead of releasing.
     pub abandoned: Abandoned,
-    /// Who waits, in order.
+    /// Who waits, in order; an entry for each client, and 256 at the most.
     pub waiters: Vec<WaiterInfo>,
+    /// How many wait in all: the whole queue, and who waits within the clients of the holds and waiters
+    /// that are shown, as far as that is known.
+    pub waiting: u32,
 }
 
 /// A hold in a `LockInfo`.
@@ -38,6 +41,10 @@ pub struct HoldInfo {
     pub lease: Duration,
     /// Whether it was handed over and its holder has not been heard from yet.
     pub claim: bool,
+    /// How many wait within its client, which hands the lock on among them, as that said with its latest
+    /// acquire or renewal: up to a third of a lease old, and 65,535 at the most; exact for the client that
+    /// asks. Nothing where it is unknown (ZooKeeper).
+    pub local_waiters: Option<u32>,
 }
 
 /// A waiter in a `LockInfo`.
@@ -55,6 +62,8 @@ pub struct WaiterInfo {
     pub heard_ago: Duration,
     /// Whether it would be passed over now.
     pub silent: bool,
+    /// How many more wait within its client, as in `HoldInfo`.
+    pub local_waiters: Option<u32>,
 }
 
 /// What became of a break.
@@ -96,6 +105,7 @@ impl From<fencelock_support::LockInfo> for LockInfo {
             last_token: info.last_token,
             abandoned: info.abandoned.into(),
             waiters: info.waiters.into_iter().map(WaiterInfo::from).collect(),
+            waiting: u32::try_from(info.waiting).unwrap_or(u32::MAX),
         }
     }
 }
@@ -118,6 +128,7 @@ impl From<fencelock_support::HoldInfo> for HoldInfo {
             expires_in: hold.expires_in,
             lease: hold.lease,
             claim: hold.claim,
+            local_waiters: hold.local_waiters,
         }
     }
 }
@@ -131,6 +142,7 @@ impl From<fencelock_support::WaiterInfo> for WaiterInfo {
             owner: waiter.owner,
             heard_ago: waiter.heard_ago,
             silent: waiter.silent,
+            local_waiters: waiter.local_waiters,
         }
     }
 }

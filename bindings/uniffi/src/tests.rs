@@ -131,6 +131,17 @@ fn cancels_and_grants_race_without_residue() {
 }
 
 #[test]
+fn who_waits_within_a_client_is_counted() {
+    let client = client();
+    let hold = lock(&client).acquire(None, None).unwrap();
+    let waits: Vec<_> = (0..2).map(|_| lock(&client).begin_acquire(Some(BOUND)).unwrap()).collect();
+    let info = client.inspect("x".to_owned()).unwrap().unwrap();
+    assert_eq!((info.holds[0].local_waiters, info.waiting, info.waiters.len()), (Some(2), 2, 0));
+    drop(waits);
+    hold.release().unwrap();
+}
+
+#[test]
 fn a_blocking_wait_is_cancelled_by_its_token() {
     let client = client();
     let hold = lock(&client).acquire(None, None).unwrap();

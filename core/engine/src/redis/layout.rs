@@ -3,6 +3,7 @@
 use crate::id::{ClientId, HoldId, OwnerId};
 use crate::redis::decode::abandoned;
 use crate::redis::value::Value;
+use crate::request::MAX_LOCAL_WAITERS;
 use crate::store::{Queue, Record, StoredHold, StoredWaiter};
 
 /// Fields of the queue that begin so name the entries of an explicit owner.
@@ -91,7 +92,8 @@ fn read_client(text: &str) -> Option<ClientId> {
 /// A client, and how many wait within it: after the label, behind a tab, where there are any.
 fn read_place(text: &str) -> Option<(ClientId, u32)> {
     let (client, count) = text.split_once('\t').unwrap_or((text, "0"));
-    Some((read_client(client)?, count.parse().ok()?))
+    let count: u32 = count.parse().ok()?;
+    Some((read_client(client)?, count.min(MAX_LOCAL_WAITERS)))
 }
 
 /// `hold deadline lease flags client label`

@@ -306,7 +306,7 @@ static jlongArray native_inspectionNumbers(JNIEnv *env, jclass native, jlong han
     fencelock_inspection *inspection = AS(inspection, handle);
     fencelock_lock_info lock = {.size = sizeof lock};
     if (thrown(env, native, fencelock_inspection_lock(inspection, &lock), NULL)) return NULL;
-    size_t count = 5 + 3 * lock.hold_count + 2 * lock.waiter_count;
+    size_t count = 6 + 4 * lock.hold_count + 3 * lock.waiter_count;
     jlong *numbers = allocate(env, count, sizeof *numbers);
     if (numbers == NULL) return NULL;
     jlong *next = numbers;
@@ -315,18 +315,21 @@ static jlongArray native_inspectionNumbers(JNIEnv *env, jclass native, jlong han
     *next++ = lock.abandoned;
     *next++ = (jlong)lock.hold_count;
     *next++ = (jlong)lock.waiter_count;
+    *next++ = (jlong)lock.waiting;
     for (size_t i = 0; i < lock.hold_count; i++) {
         fencelock_hold_info hold = {.size = sizeof hold};
         fencelock_inspection_hold(inspection, i, &hold);
         *next++ = hold.expires_in_ns;
         *next++ = hold.lease_ns;
         *next++ = hold.claim;
+        *next++ = hold.local_waiters;
     }
     for (size_t i = 0; i < lock.waiter_count; i++) {
         fencelock_waiter_info waiter = {.size = sizeof waiter};
         fencelock_inspection_waiter(inspection, i, &waiter);
         *next++ = waiter.heard_ago_ns;
         *next++ = waiter.silent;
+        *next++ = waiter.local_waiters;
     }
     jlongArray array = (*env)->NewLongArray(env, (jsize)count);
     if (array != NULL) (*env)->SetLongArrayRegion(env, array, 0, (jsize)count, numbers);

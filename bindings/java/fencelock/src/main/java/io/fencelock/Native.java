@@ -83,8 +83,9 @@ final class Native {
     static native void inspectAsync(long client, byte[] name, Completion completion);
 
     /**
-     * Token, last token, abandoned, number of holds, number of waiters; for each hold expiresIn,
-     * lease, claim; for each waiter heardAgo, silent.
+     * Token, last token, abandoned, number of holds, number of waiters, how many wait in all; for
+     * each hold expiresIn, lease, claim, local waiters or -1; for each waiter heardAgo, silent, local
+     * waiters or -1.
      */
     static native long[] inspectionNumbers(long inspection);
 

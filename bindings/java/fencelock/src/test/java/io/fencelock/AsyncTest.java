@@ -10,6 +10,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.OptionalInt;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -173,6 +174,30 @@ class AsyncTest extends StoreTest {
         get(second).release();
         open.countDown();
         get(stuck);
+    }
+
+    @Test
+    void whoWaitsWithinAClientIsCounted() throws Exception {
+        List<CompletableFuture<Hold>> waiting = new ArrayList<>();
+        try (Hold hold = lock.acquire();
+                FencelockClient other = another()) {
+            for (int i = 0; i < 3; i++) {
+                waiting.add(lock.acquireAsync());
+            }
+            LockInfo own = client.inspect(lock.name()).orElseThrow();
+            assertEquals(OptionalInt.of(3), own.holds().get(0).localWaiters());
+            assertEquals(3, own.waiting());
+            assertEquals(hold.token(), own.token());
+            assertTrue(own.waiters().isEmpty());
+            // As of the latest renewal, where the store keeps it.
+            LockInfo seen = other.inspect(lock.name()).orElseThrow();
+            assertEquals(
+                    !client.capabilities().store().equals("zookeeper"),
+                    seen.holds().get(0).localWaiters().isPresent());
+        }
+        for (CompletableFuture<Hold> each : waiting) {
+            get(each).release();
+        }
     }
 
     @Test

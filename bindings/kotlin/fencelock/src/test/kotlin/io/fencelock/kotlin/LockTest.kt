@@ -152,9 +152,12 @@ internal class LockTest {
             assertEquals(listOf(client.id), info.holds.map { it.clientId })
             assertEquals(listOf(other.id), info.waiters.map { it.clientId })
             assertEquals(hold.token, info.token.toLong())
+            val within = List(2) { async { client.lock(lock.name).acquire() } }
+            eventually("they wait, too") { client.inspect(lock.name)?.waiting == 3u }
+            assertEquals(2u, client.inspect(lock.name)!!.holds.single().localWaiters)
             assertEquals(listOf(lock.name), client.list(lock.name))
             hold.release()
-            waiting.await().release()
+            (within + waiting).map { async { it.await().release() } }.awaitAll()
         }
         assertTrue(client.ping().isAfter(java.time.Instant.EPOCH))
         assertTrue(url.startsWith(client.capabilities.store.take(2)) || url.startsWith("zk"))
