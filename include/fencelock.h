@@ -33,8 +33,9 @@
  * Structures begin with their size, so that they can grow: initialise those that you fill in with
  * their _INIT, and set `size` in the others.
  *
- * Threads. Every function may be called by any thread. Those that end with _async return at once, as
- * do those that say they ask the store nothing; the others block.
+ * Threads. Every function may be called by any thread, also in the destructors of a thread that ends.
+ * Those that end with _async return at once, as do those that say they ask the store nothing; the others
+ * block. pthread_cancel() ends a thread after such a call, never within it.
  *
  * Callbacks run on one thread of the library, "fencelock-callbacks", one after the other, never
  * within the call that asked for them. They may call whatever does not block; one that blocks delays
@@ -49,7 +50,9 @@
  * and its holds are not valid, and freeing them does not disturb the parent. Connect anew in the
  * child. Fork while no other thread is in the middle of a call.
  *
- * Signals. In a signal handler only fencelock_cancel_signal() may be called.
+ * Signals. In a signal handler only fencelock_cancel_signal() may be called, and it must not longjmp out
+ * of a call. The library's threads block the signals that the thread blocks whose call starts them: block
+ * before you connect what another thread is to take by sigwait().
  */
 
 

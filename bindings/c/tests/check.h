@@ -120,6 +120,6 @@ struct test {
 
 // Each file's tests; the last has no name.
 extern const struct test api_tests[], misuse_tests[], async_tests[], cancel_tests[], close_tests[],
-    enter_tests[], fork_tests[];
+    enter_tests[], fork_tests[], thread_tests[];
 
 #endif

@@ -162,6 +162,7 @@ int main(int argc, char **argv) {
     run(async_tests, word);
     run(cancel_tests, word);
     run(close_tests, word);
+    run(thread_tests, word);
     running = "the last look at the handles";
     UNTIL(fencelock_live_handles() == 0);
     return 0;

@@ -18,13 +18,15 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How long it sleeps at the least.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Starts the sleeper as a task. It keeps the client until that is closed.
+/// Starts the sleeper as a task. It keeps the client until that is closed, and closes it when its
+/// runtime ends before.
 pub(crate) fn spawn_task(shared: &Arc<Shared>, runtime: &Handle) {
     let bell = Arc::new(Notify::new());
     shared.bell.wakes(Sleeper::Task(bell.clone()));
-    let shared = shared.clone();
+    let served = Served(shared.clone());
     runtime.spawn(async move {
-        while let Some(pause) = look(&shared) {
+        let Served(shared) = &served;
+        while let Some(pause) = look(shared) {
             match pause {
                 Some(pause) => {
                     let _ = tokio::time::timeout(pause, bell.notified()).await;
@@ -33,6 +35,15 @@ pub(crate) fn spawn_task(shared: &Arc<Shared>, runtime: &Handle) {
             }
         }
     });
+}
+
+/// A client whose runtime lives.
+struct Served(Arc<Shared>);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.cut_off();
+    }
 }
 
 /// Starts the sleeper as a thread.

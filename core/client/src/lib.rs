@@ -37,7 +37,10 @@
 //!
 //! # Runtimes
 //! The async API needs a tokio runtime with I/O and time enabled; the client's background work
-//! lives on the runtime in which it was connected and ends with it. [`blocking`] brings its own.
+//! lives on the runtime in which it was connected. When that ends the client is closed: its calls, from
+//! whichever runtime, end with [`ErrorKind::Closed`], and its holds are lost; at the store they last for
+//! the rest of their lease. So each `#[tokio::test]`, which has a runtime of its own, connects a client of
+//! its own. [`blocking`] brings its own runtime. A guard may be dropped anywhere, also outside a runtime.
 //!
 //! # Fork
 //! A child made by `fork` has none of its parent's holds. There, the parent's clients answer
@@ -79,6 +82,7 @@ mod sigterm;
 mod survey;
 mod sync;
 mod ticket;
+mod uncancelled;
 mod url;
 mod wait;
 

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use fencelock_engine::request::Request;
 use fencelock_engine::transport::{Capabilities, Farewell, Sink, Transport, Watcher};
@@ -18,7 +19,11 @@ use crate::errors::{cancelled, forked};
 use crate::listener::Listener;
 use crate::metrics::{Counts, Metrics};
 use crate::owner_holds::OwnerHolds;
+use crate::uncancelled::uncancelled;
 use crate::{Result, clock, cork, fork};
+
+/// Longer than anything is waited for.
+const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What the engine's mutex guards.
 pub(crate) struct Core {
@@ -148,22 +153,25 @@ impl Shared {
         if self.is_forked() {
             return Err(forked());
         }
-        let mut later = Later::take();
-        let (result, now, mut unsent, ring) = {
-            let mut core = self.core.lock();
-            let now = clock::now();
-            let result = mutate(&mut core, now);
-            let unsent = self.drain(&mut core, &mut later.0);
-            core.used |= unsent;
-            (result, now, unsent, core.rearm())
-        };
-        if ring {
-            self.bell.ring();
-        }
-        for effect in later.0.drain(..) {
-            unsent |= self.perform(effect, now);
-        }
-        Ok((result, unsent))
+        // To wake somebody may be to write.
+        uncancelled(|| {
+            let mut later = Later::take();
+            let (result, now, mut unsent, ring) = {
+                let mut core = self.core.lock();
+                let now = clock::now();
+                let result = mutate(&mut core, now);
+                let unsent = self.drain(&mut core, &mut later.0);
+                core.used |= unsent;
+                (result, now, unsent, core.rearm())
+            };
+            if ring {
+                self.bell.ring();
+            }
+            for effect in later.0.drain(..) {
+                unsent |= self.perform(effect, now);
+            }
+            Ok((result, unsent))
+        })
     }
 
     /// Takes the engine's effects: requests to the transport's queue, the rest for later.
@@ -228,7 +236,7 @@ impl Shared {
     /// Sends what was enqueued, unless this thread holds it back.
     pub(crate) fn flush(&self) {
         if let Some(transport) = self.transport.get() {
-            cork::flush(transport);
+            uncancelled(|| cork::flush(transport));
         }
     }
 
@@ -260,6 +268,20 @@ impl Shared {
     /// Whether a client that has closed left nothing at the store that it knows of.
     pub(crate) fn left_nothing(&self) -> bool {
         self.with(|core, _| core.engine.has_left_nothing()).unwrap_or(true)
+    }
+
+    /// Closes, though nothing is heard of the store any more and nobody wakes the engine: what waits would
+    /// wait for ever, and holds would be trusted that nobody renews.
+    pub(crate) fn cut_off(&self) {
+        if self.is_closed() {
+            return;
+        }
+        tracing::debug!("the client's runtime has ended, and the client with it");
+        let _ = self.with(|core, now| {
+            core.engine.close(now, Listener::default());
+            // Whatever has a bound has reached it.
+            core.engine.wake(now + A_DAY);
+        });
     }
 
     fn finish_close(&self) {

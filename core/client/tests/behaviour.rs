@@ -155,6 +155,9 @@ blocking_on_every_store! {
     p11_a_wait_is_cancelled_from_another_thread,
     p11_who_is_asked_whether_to_give_up_may_call_the_client,
     p11_a_dropped_guard_frees_the_lock_without_another_call,
+    p11_a_thread_that_ends_may_release_and_acquire,
     p11_close_ends_waits,
+    p11_a_guard_is_dropped_outside_its_runtime,
+    p13_the_end_of_its_runtime_closes_a_client,
     works_inside_a_runtime,
 }

@@ -1,5 +1,6 @@
 //! One client's connection to a file.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -66,12 +67,20 @@ pub fn open(
     };
     let thread = std::thread::Builder::new()
         .name("fencelock-sqlite".to_owned())
-        .spawn(move || worker.run())
+        .spawn(move || {
+            SERVED.set(Arc::as_ptr(&worker.queue));
+            worker.run();
+        })
         .map_err(|error| {
             let message = format!("no thread could be started for the SQLite store: {error}");
             Error::new(ErrorKind::Unavailable, message)
         })?;
     Ok(Arc::new(SqliteTransport { queue, thread: Mutex::new(Some(thread)) }))
+}
+
+thread_local! {
+    /// What a client's thread serves.
+    static SERVED: Cell<*const Queue> = const { Cell::new(std::ptr::null()) };
 }
 
 /// One client's connection to a file.
@@ -98,8 +107,10 @@ impl Transport for SqliteTransport {
     fn close(&self) {
         self.queue.stop();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Asked so, as a thread that is ending has no id of its own.
+        let own = SERVED.get() == Arc::as_ptr(&self.queue);
         if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
+            && !own
         {
             // A panic of that thread was reported where it happened.
             let _ = thread.join();

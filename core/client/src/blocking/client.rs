@@ -12,6 +12,7 @@ use crate::client::DRAIN_LOOK;
 use crate::handle;
 use crate::outcome::{broken, inspected, listed, pinged, revoked, some};
 use crate::ticket::Ticket;
+use crate::uncancelled::uncancelled;
 use crate::{Broken, Capabilities, LockInfo, Metrics, Name, Result, cork};
 
 /// A connection to a store, for threads. Cheap to clone; all clones are the same client.
@@ -125,10 +126,12 @@ impl Client {
     /// all was released; see [`crate::Client::close`].
     pub fn close(&self) -> bool {
         let (wait, unused) = handle::start_close(self.inner.shared());
-        if let Some(wait) = wait {
-            self.driver.wait(wait);
-        }
-        self.driver.part();
+        uncancelled(|| {
+            if let Some(wait) = wait {
+                self.driver.wait(wait);
+            }
+            self.driver.part();
+        });
         unused && self.inner.shared().left_nothing()
     }
 
@@ -139,7 +142,7 @@ impl Client {
         let began = Instant::now();
         let mut drained = self.inner.shared().drain_more();
         while !drained && !self.is_closed() && began.elapsed() < limit {
-            thread::sleep(DRAIN_LOOK);
+            uncancelled(|| thread::sleep(DRAIN_LOOK));
             drained = self.inner.shared().drain_more();
         }
         self.close() && drained

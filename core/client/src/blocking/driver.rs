@@ -18,6 +18,7 @@ use crate::builder::Resolved;
 use crate::client::Client;
 use crate::connect::{answered, prepare};
 use crate::shared::{Link, Shared};
+use crate::uncancelled::uncancelled;
 use crate::wait::Wait;
 use crate::{Error, ErrorKind, Result, cork};
 
@@ -56,6 +57,10 @@ pub(crate) type Bell = Box<dyn Fn() + Send + Sync>;
 impl Driver {
     /// Connects a client, and starts what serves it while callers are away.
     pub(crate) fn connect(resolved: Resolved) -> Result<(Client, Arc<Driver>)> {
+        uncancelled(|| Driver::open(resolved))
+    }
+
+    fn open(resolved: Resolved) -> Result<(Client, Arc<Driver>)> {
         let (limit, url) = (resolved.patience(), resolved.url.to_string());
         let (client, store) = prepare(resolved)?;
         let raises_sigpipe = store.raises_sigpipe();
@@ -113,17 +118,18 @@ impl Driver {
     ) -> Option<(Outcome, Time)> {
         // This thread may wait for what it holds back.
         cork::end();
-        match &self.driven {
-            // A runtime's thread may not run another runtime; the standby thread serves it.
-            Some(driven) if Handle::try_current().is_err() => driven.wait(wait, &mut interrupt),
+        let ending = park::is_ending();
+        uncancelled(|| match &self.driven {
+            Some(driven) if !ending && may_drive() => driven.wait(wait, &mut interrupt),
+            // The standby thread serves it.
             _ => park::park(wait, &mut interrupt),
-        }
+        })
     }
 
     /// Sends what a dropped guard enqueued, without waiting for the answer.
     pub(crate) fn send(&self, shared: &Shared) {
         match &self.driven {
-            Some(driven) if Handle::try_current().is_err() && driven.role.take() => {
+            Some(driven) if may_drive() && driven.role.take() => {
                 let _leave = Leave(driven);
                 driven.block_on(async {
                     shared.flush();
@@ -164,7 +170,7 @@ impl Driver {
     /// drives, the bell rings as soon as the role is free.
     pub(crate) fn turn(&self) {
         if let Some(driven) = &self.driven
-            && Handle::try_current().is_err()
+            && may_drive()
             && driven.role.take_turn()
         {
             driven.turn();
@@ -174,7 +180,7 @@ impl Driver {
     /// Lets a closed client's connection end as it should.
     pub(crate) fn part(&self) {
         if let Some(driven) = &self.driven
-            && Handle::try_current().is_err()
+            && may_drive()
             && let Some(farewell) = driven.shared.farewell()
         {
             driven.block_on(farewell);
@@ -315,11 +321,11 @@ impl Driven {
     }
 
     fn block_on<F: Future>(&self, future: F) -> F::Output {
-        match &self.runtime {
+        uncancelled(|| match &self.runtime {
             Some(runtime) if self.raises_sigpipe => sigpipe::held_back(|| runtime.block_on(future)),
             Some(runtime) => runtime.block_on(future),
             None => unreachable!("the runtime is there until the drop"),
-        }
+        })
     }
 }
 
@@ -343,6 +349,12 @@ impl std::fmt::Debug for Driver {
     }
 }
 
+/// Whether this thread may run a client's runtime: one that belongs to a runtime may run no other, and
+/// one that is ending may run none.
+fn may_drive() -> bool {
+    matches!(Handle::try_current(), Err(error) if error.is_missing_context())
+}
+
 fn runtime() -> Result<Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_resource)
 }
@@ -362,7 +374,7 @@ fn until_answered(
             None => runtime()?.block_on(answered),
         }
     };
-    if Handle::try_current().is_err() {
+    if may_drive() {
         return wait();
     }
     thread::scope(|scope| {

@@ -1,15 +1,16 @@
 //! The blocking API.
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use fencelock::blocking::{Begun, Lock};
+use fencelock::blocking::{Begun, Guard, Lock};
 use fencelock::{Abandoned, CancelToken, ErrorKind, LossReason, OwnerId};
 use fencelock_testkit::eventually;
 
-use super::{LIMIT, World};
+use super::{LIMIT, World, soon};
 
 pub fn p01_threads_exclude_each_other(world: &World) {
     let inside = AtomicU32::new(0);
@@ -322,6 +323,50 @@ pub fn p11_a_dropped_guard_frees_the_lock_without_another_call(world: &World) {
     assert_eq!(next.previous_abandoned(), Abandoned::No);
 }
 
+/// In a destructor of a thread's own data, which may run after those of everybody else's.
+pub fn p11_a_thread_that_ends_may_release_and_acquire(world: &World) {
+    struct AtEnd(RefCell<Vec<Box<dyn FnOnce()>>>);
+    impl Drop for AtEnd {
+        fn drop(&mut self) {
+            self.0.take().into_iter().for_each(|work| work());
+        }
+    }
+    thread_local!(static AT_END: AtEnd = const { AtEnd(RefCell::new(Vec::new())) });
+
+    let (client, other) = (world.blocking(), world.blocking());
+    let (told, heard) = mpsc::channel();
+    let (holding, goes_on) = mpsc::channel();
+    let held = other.lock("others").unwrap().acquire().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // First, so that it is the last to go.
+            AT_END.with(|_| ());
+            let [released, dropped, waited] =
+                ["released", "dropped", "others"].map(|name| client.lock(name).unwrap());
+            let guards = (released.acquire().unwrap(), dropped.acquire().unwrap());
+            holding.send(()).unwrap();
+            AT_END.with(|end| {
+                end.0.borrow_mut().push(Box::new(move || {
+                    let (released, dropped) = guards;
+                    drop(dropped);
+                    let released = released.release();
+                    let waited = waited.acquire_timeout(LIMIT).and_then(Guard::release);
+                    told.send((released, waited)).unwrap();
+                }));
+            });
+        });
+        goes_on.recv_timeout(LIMIT).unwrap();
+        eventually("the waiter", || (client.metrics().waiting == 1).then_some(()));
+        held.release().unwrap();
+        let (released, waited) = heard.recv_timeout(LIMIT).unwrap();
+        released.unwrap();
+        waited.unwrap();
+    });
+    for name in ["released", "dropped", "others"] {
+        other.lock(name).unwrap().acquire_timeout(LIMIT).unwrap().release().unwrap();
+    }
+}
+
 pub fn p11_close_ends_waits(world: &World) {
     let (holder, client) = (world.blocking(), Arc::new(world.blocking()));
     let guard = holder.lock("closed").unwrap().acquire().unwrap();
@@ -337,6 +382,54 @@ pub fn p11_close_ends_waits(world: &World) {
     client.close();
     guard.release().unwrap();
     assert!(holder.close());
+}
+
+pub fn p13_the_end_of_its_runtime_closes_a_client(world: &World) {
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(1).enable_all().build().unwrap()
+    };
+    let (first, second) = (runtime(), runtime());
+    let (client, guard) = first.block_on(async {
+        let client = world.client().await;
+        let guard = client.lock("held").unwrap().acquire().await.unwrap();
+        (client, guard)
+    });
+    let (told, heard) = mpsc::channel();
+    guard.on_lost(move |reason| told.send(reason).unwrap());
+    let waiter = second.spawn({
+        let lock = client.lock("held").unwrap().non_reentrant();
+        async move { lock.acquire().await.map(drop) }
+    });
+    eventually("the waiter", || (client.metrics().waiting == 1).then_some(()));
+    drop(first);
+    assert_eq!(heard.recv_timeout(LIMIT).unwrap(), LossReason::Closed);
+    second.block_on(async {
+        let waited = soon("the waiter", waiter).await.unwrap();
+        assert_eq!(waited.unwrap_err().kind(), ErrorKind::Closed);
+        assert!(!guard.is_valid());
+        let lock = client.lock("free").unwrap();
+        let late = soon("an acquire", lock.acquire()).await;
+        assert_eq!(late.unwrap_err().kind(), ErrorKind::Closed);
+        let late = soon("a ping", client.ping()).await;
+        assert_eq!(late.unwrap_err().kind(), ErrorKind::Closed);
+        let late = soon("a release", guard.release()).await;
+        assert_eq!(late.unwrap_err().kind(), ErrorKind::Lost);
+        soon("the close", client.close()).await;
+    });
+}
+
+pub fn p11_a_guard_is_dropped_outside_its_runtime(world: &World) {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (_client, guard) = runtime.block_on(async {
+        let client = world.client().await;
+        let guard = client.lock("dropped").unwrap().acquire().await.unwrap();
+        (client, guard)
+    });
+    drop(guard);
+    let other = world.blocking();
+    other.lock("dropped").unwrap().acquire_timeout(LIMIT).unwrap().release().unwrap();
 }
 
 /// Not advised, but it must neither panic nor hang.
