@@ -103,12 +103,30 @@ on_each_store("Losses") do
     assert_equal true, drained.value
   end
 
+  # Each on a thread of its own, which begins when the next news may have come already.
+  def test_each_holder_hears_its_own_news
+    heard = Queue.new
+    locks = Array.new(40) { |number| [number, @client.lock(fresh)] }
+    kept = locks.map { |number, lock| lock.acquire.on_lost { |reason| heard << [number, reason] } }
+    gone = Array.new(40) { @client.lock(fresh).acquire.on_lost { |reason| heard << [:released, reason] } }
+    gone.each(&:release)
+    @client.close
+    said = Array.new(40) { heard.pop }
+    assert_equal locks.map { |number, _| [number, :closed] }, said.sort
+    refute kept.any?(&:valid?)
+  end
+
+  # In a method, for a block of it would keep what else the method has.
+  def watched(lock, told) = lock.acquire.on_lost(&told).on_wanted(&told) && nil
+
   def test_a_hold_that_is_forgotten_is_released
     # On a stack of its own, of which nothing is left.
-    Thread.new { @lock.acquire && nil }.join
-    eventually("it is collected, and released") do
-      GC.start
-      !@lock.locked?
+    [-> { @lock.acquire && nil }, -> { watched(@lock, proc {}) }].each do |forget|
+      Thread.new(&forget).join
+      eventually("it is collected, and released") do
+        GC.start
+        !@lock.locked?
+      end
     end
   end
 end

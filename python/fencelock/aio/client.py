@@ -196,7 +196,8 @@ class Client:
         """Close the client: what waits is cancelled, what is held is lost and released.
 
         With `drain` (seconds, or infinity) it first waits for so long at the most until nothing is
-        held and nobody waits any more; new owners are refused meanwhile. Closing again does nothing.
+        held and nobody waits any more; new owners are refused meanwhile. Closing again does
+        nothing.
 
         Gives whether all was released: nothing was held or waited for when it closed, and the store
         has confirmed it. False is no failure to close.

@@ -62,7 +62,9 @@ class Lock(_native.BaseLock):
         return lock
 
     @_port.begun_by_its_caller
-    def acquire(self, blocking: bool = True, timeout: float | None = -1) -> Coroutine[Any, Any, bool]:
+    def acquire(
+        self, blocking: bool = True, timeout: float | None = -1
+    ) -> Coroutine[Any, Any, bool]:
         """Acquire the lock; gives whether it was acquired.
 
         Waits as long as it takes, or for `timeout` seconds, or with `blocking=False` not at all. A

@@ -41,8 +41,7 @@ module Fencelock
     def on_lost(&block)
       raise ArgumentError, "on_lost needs a block" unless block
 
-      told = ->(what) { block.call(Names::LOSSES.fetch(what - 1)) }
-      News.expect(told) { |descriptor, number| @native.lost_to_pipe(descriptor, number) }
+      News.expect(News.of_loss(block)) { |descriptor, number| @native.lost_to_pipe(descriptor, number) }
       self
     end
 
@@ -51,7 +50,7 @@ module Fencelock
     def on_wanted(&block)
       raise ArgumentError, "on_wanted needs a block" unless block
 
-      News.expect(->(_) { block.call }) { |descriptor, number| @native.wanted_to_pipe(descriptor, number) }
+      News.expect(News.of_wish(block)) { |descriptor, number| @native.wanted_to_pipe(descriptor, number) }
       self
     end
 

@@ -7,6 +7,10 @@ module Fencelock
     @mutex = Mutex.new
 
     class << self
+      # Not blocks of the hold's own, which would keep one that is forgotten.
+      def of_loss(block) = ->(what) { block.call(Names::LOSSES.fetch(what - 1)) }
+      def of_wish(block) = ->(_) { block.call }
+
       # Gives the block a descriptor and a number for the native library to write, and calls `told` with what
       # has happened, once, on a thread of its own.
       def expect(told)
@@ -42,7 +46,8 @@ module Fencelock
         while (record = @reader.read(16))
           number, what = record.unpack("Q<2")
           told = @expected.delete(number)
-          Thread.new { told.call(what) } if told && what.positive?
+          # Given to the thread: the variables are the next record's before it may have begun.
+          Thread.new(told, what) { |its, news| its.call(news) } if told && what.positive?
         end
       end
     end
