@@ -1,7 +1,9 @@
+import io.fencelock.ClientBuilder;
 import io.fencelock.DistributedLock;
 import io.fencelock.FencelockClient;
 import io.fencelock.FencelockFailure;
 import io.fencelock.Hold;
+import io.fencelock.LockTimeoutException;
 import io.fencelock.Owner;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -11,10 +13,12 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Collectors;
 
 /** The driver of Java: says what {@code io.fencelock} says. See ../README.md for the protocol. */
 final class Driver {
+    private static final Duration ENDLESS = Duration.ofSeconds(Long.MAX_VALUE);
     private static final Map<String, FencelockClient> CLIENTS = new ConcurrentHashMap<>();
     private static final Map<String, Hold> HOLDS = new ConcurrentHashMap<>();
     private static final Map<String, CompletableFuture<Hold>> WAITS = new ConcurrentHashMap<>();
@@ -23,6 +27,7 @@ final class Driver {
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             String[] words = line.split(" ");
+            if (words[0].equals("leave")) System.exit(0);
             obey(words[0], words[1], Arrays.copyOfRange(words, 2, words.length));
         }
         Runtime.getRuntime().halt(0); // Whoever tells us what to do has gone.
@@ -30,7 +35,7 @@ final class Driver {
 
     private static void obey(String verb, String tag, String[] words) {
         switch (verb) {
-            case "open" -> FencelockClient.builder(words[0]).connectAsync().whenComplete((client, error) -> {
+            case "open" -> builder(words[0]).connectAsync().whenComplete((client, error) -> {
                 if (error != null) {
                     failed("refused", tag, error);
                     return;
@@ -67,10 +72,56 @@ final class Driver {
                     else failed("unreleased", tag, error);
                 });
             }
-            case "close" -> CLIENTS.get(tag).closeAsync(Duration.ZERO)
-                    .whenComplete((done, error) -> say("closed", tag, ""));
+            case "drop" -> {
+                say("drop-asked", tag, trust(HOLDS.get(tag)));
+                HOLDS.remove(tag);
+                say("dropped", tag, "");
+                COLLECTING.start();
+            }
+            case "list" -> CLIENTS.get(words[0]).listAsync("", Integer.parseInt(words[1]))
+                    .whenComplete((names, error) -> {
+                        if (error != null) failed("failed", tag, error);
+                        else say("listed", tag, "count=" + names.size());
+                    });
+            case "name" -> {
+                try {
+                    CLIENTS.get(words[0]).lock(NAMES.get(words[1]));
+                    say("named", tag, "");
+                } catch (RuntimeException error) {
+                    failed("failed", tag, error);
+                }
+            }
+            case "close" -> close(tag, words.length == 0 ? null : words[0].substring("drain=".length()));
             default -> { }
         }
+    }
+
+    private static final Map<String, String> NAMES =
+            Map.of("empty", "", "nul", "a\0b", "long", "x".repeat(513), "half", "half \uD83D");
+
+    /** What nobody can reach any more is seen only by a collection. */
+    private static final Thread COLLECTING = new Thread(() -> {
+        for (int i = 0; i < 100; i++) {
+            System.gc();
+            LockSupport.parkNanos(100_000_000);
+        }
+    });
+
+    static {
+        COLLECTING.setDaemon(true);
+    }
+
+    private static ClientBuilder builder(String url) {
+        return FencelockClient.builder(url).shutdownGrace(Duration.ofMillis(200)).shutdownDrain(Duration.ZERO);
+    }
+
+    private static void close(String tag, String drain) {
+        Duration limit = drain == null ? Duration.ZERO : drain.equals("endless") ? ENDLESS : span(drain);
+        CLIENTS.get(tag).closeAsync(limit).whenComplete((done, error) -> {
+            boolean left = error instanceof LockTimeoutException;
+            if (error != null && !left) failed("failed", tag, error);
+            else say("closed", tag, "all=" + (left ? "no" : drain == null ? "silent" : "yes"));
+        });
     }
 
     private static CompletableFuture<Hold> begin(FencelockClient client, String[] words) {
@@ -84,6 +135,7 @@ final class Driver {
         return switch (wait) {
             case "try" -> lock.acquireAsync(Duration.ZERO);
             case "forever" -> lock.acquireAsync();
+            case "endless" -> lock.acquireAsync(ENDLESS);
             default -> lock.acquireAsync(span(wait));
         };
     }

@@ -14,6 +14,7 @@ struct thing {
     fencelock_client *client;
     fencelock_operation *wait;
     fencelock_hold *hold;
+    bool drains;
     struct thing *next;
 };
 
@@ -124,8 +125,24 @@ static void released(const fencelock_completion *completion, void *data) {
 }
 
 static void closed(const fencelock_completion *completion, void *data) {
+    struct thing *thing = data;
+    const char *well = thing->drains ? "all=yes" : "all=silent";
     fencelock_error_free(completion->error);
-    say("closed", ((struct thing *)data)->tag, "");
+    say("closed", thing->tag, completion->status == FENCELOCK_TIMED_OUT ? "all=no" : well);
+}
+
+static void listed(const fencelock_completion *completion, void *data) {
+    struct thing *thing = data;
+    char more[40];
+    size_t count = 0;
+    if (completion->status) {
+        failed("failed", thing->tag, completion->status, completion->error);
+        return;
+    }
+    fencelock_names_count(completion->names, &count);
+    fencelock_names_free(completion->names);
+    snprintf(more, sizeof more, "count=%zu", count);
+    say("listed", thing->tag, more);
 }
 
 static int64_t span(const char *text) { return strtoll(text, NULL, 10) * FENCELOCK_MILLISECOND; }
@@ -137,6 +154,7 @@ static void acquire(struct thing *thing, fencelock_client *client, char *words[]
     options.owner_kind = FENCELOCK_OWNER_FRESH;
     for (int at = 4; at < count; at++) {
         if (strcmp(words[at], "wait=try") == 0) options.timeout_ns = FENCELOCK_TRY;
+        else if (strcmp(words[at], "wait=endless") == 0) options.timeout_ns = INT64_MAX;
         else if (strncmp(words[at], "wait=", 5) == 0 && strcmp(words[at], "wait=forever") != 0)
             options.timeout_ns = span(words[at] + 5);
         else if (strncmp(words[at], "lease=", 6) == 0) options.lease_ns = span(words[at] + 6);
@@ -150,6 +168,47 @@ static void acquire(struct thing *thing, fencelock_client *client, char *words[]
     if (!status)
         status = fencelock_lock_acquire_async(lock, &options, NULL, ended, thing, &thing->wait, &error);
     if (status) failed("failed", thing->tag, status, error);
+    fencelock_lock_free(lock);
+}
+
+// Begins an acquire here, which ends on another thread, and enters again here: the owner is this thread.
+static void relay(struct thing *thing, fencelock_client *client, const char *name) {
+    fencelock_acquire_options options = FENCELOCK_ACQUIRE_OPTIONS_INIT;
+    fencelock_lock *lock = NULL;
+    char more[300], tag[80];
+    fencelock_hold *hold = NULL;
+    snprintf(more, sizeof more, "client=c lock=%s caller=%s", name, thing->tag);
+    say("asked", thing->tag, more);
+    fencelock_client_lock(client, name, FENCELOCK_NTS, &lock, NULL);
+    fencelock_lock_acquire_async(lock, &options, NULL, ended, thing, &thing->wait, NULL);
+    while (hold == NULL) {
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+        pthread_mutex_lock(&using);
+        hold = thing->hold;
+        pthread_mutex_unlock(&using);
+    }
+    snprintf(tag, sizeof tag, "%s-again", thing->tag);
+    thing = make(tag);
+    say("asked", tag, more);
+    options.timeout_ns = FENCELOCK_TRY;
+    fencelock_completion completion = {.status = FENCELOCK_OK};
+    completion.status = fencelock_lock_acquire(lock, &options, &completion.hold, &completion.error);
+    ended(&completion, thing);
+    fencelock_lock_free(lock);
+}
+
+// What is no name of a lock.
+static void name(const char *tag, fencelock_client *client, const char *which) {
+    char longest[513];
+    const char *text = which[0] == 'n' ? "a\0b" : which[0] == 'h' ? "half \xED\xA0\xBD" : "";
+    size_t length = which[0] == 'n' ? 3 : strlen(text);
+    fencelock_lock *lock = NULL;
+    fencelock_error *error = NULL;
+    memset(longest, 'x', sizeof longest);
+    if (which[0] == 'l') text = longest, length = sizeof longest;
+    fencelock_status status = fencelock_client_lock(client, text, length, &lock, &error);
+    if (status) failed("failed", tag, status, error);
+    else say("named", tag, "");
     fencelock_lock_free(lock);
 }
 
@@ -198,8 +257,25 @@ static void obey(char *words[], int count) {
         say("release-asked", tag, trust(hold, more));
         status = fencelock_hold_release_async(hold, NULL, released, thing, &error);
         if (status) failed("unreleased", tag, status, error);
+    } else if (hold && strcmp(verb, "drop") == 0) {
+        thing->hold = NULL;
+        say("drop-asked", tag, trust(hold, more));
+        fencelock_hold_free(hold);
+        say("dropped", tag, "");
+    } else if (client && strcmp(verb, "relay") == 0) {
+        relay(make(tag), client->client, words[3]);
+    } else if (client && strcmp(verb, "list") == 0) {
+        status = fencelock_client_list_async(client->client, NULL, 0, (size_t)atoi(words[3]), listed,
+                                             make(tag), &error);
+        if (status) failed("failed", tag, status, error);
+    } else if (client && strcmp(verb, "name") == 0) {
+        name(tag, client->client, words[3]);
     } else if (thing && strcmp(verb, "close") == 0) {
-        fencelock_client_close_async(thing->client, 0, closed, thing, NULL);
+        int64_t drain = 0;
+        if (count > 2) drain = strcmp(words[2], "drain=endless") == 0 ? FENCELOCK_FOREVER : span(words[2] + 6);
+        thing->drains = drain != 0;
+        status = fencelock_client_close_async(thing->client, drain, closed, thing, &error);
+        if (status) failed("failed", tag, status, error);
     }
 }
 

@@ -3,6 +3,8 @@
 import { createInterface } from 'node:readline';
 import { writeSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 
 const { connect } = await import(pathToFileURL(process.argv[2]).href);
 const clients = new Map();
@@ -27,7 +29,8 @@ function trust(hold) {
 function options(given) {
   const it = Object.fromEntries(given.map((word) => word.split('=')));
   const span = (text) => Number.parseInt(text, 10);
-  const wait = it.wait === 'try' ? 0 : it.wait === undefined || it.wait === 'forever' ? undefined : span(it.wait);
+  const named = { try: 0, forever: undefined, endless: Number.POSITIVE_INFINITY, undefined: undefined };
+  const wait = it.wait in named ? named[it.wait] : span(it.wait);
   return { wait, lease: it.lease && span(it.lease), owner: it.owner };
 }
 
@@ -47,6 +50,10 @@ async function acquire(tag, begin) {
     waits.delete(tag);
   }
 }
+
+const NAMES = { empty: '', nul: 'a\0b', long: 'x'.repeat(513), half: 'half \ud83d' };
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc');
 
 const verbs = {
   async open(tag, [url]) {
@@ -81,9 +88,29 @@ const verbs = {
       failed('unreleased', tag, error);
     }
   },
-  async close(tag) {
-    await clients.get(tag).close();
-    say('closed', tag);
+  drop(tag) {
+    say('drop-asked', tag, trust(holds.get(tag)));
+    holds.delete(tag);
+    say('dropped', tag);
+    for (let at = 0; at < 100; at++) setTimeout(collect, at * 100).unref();
+  },
+  async list(tag, [client, limit]) {
+    try {
+      say('listed', tag, { count: (await clients.get(client).list({ limit: Number(limit) })).length });
+    } catch (error) {
+      failed('failed', tag, error);
+    }
+  },
+  name: (tag, [client, which]) => acquire(tag, () => clients.get(client).acquire(NAMES[which])),
+  leave: () => process.exit(0),
+  async close(tag, [word]) {
+    const limit = word?.slice('drain='.length);
+    const drain = limit && (limit === 'endless' ? Number.POSITIVE_INFINITY : Number.parseInt(limit, 10));
+    try {
+      say('closed', tag, { all: (await clients.get(tag).close({ drain })) ? 'yes' : 'no' });
+    } catch (error) {
+      failed('failed', tag, error);
+    }
   },
 };
 

@@ -7,7 +7,7 @@ import threading
 from typing import Callable
 
 import fencelock
-from words import asked, failed, granted, how, options, say, trust
+from words import NAMES, asked, drain, failed, granted, how, options, say, trust
 
 clients: dict[str, fencelock.Client] = {}
 holds: dict[str, fencelock.Hold] = {}
@@ -47,9 +47,17 @@ def obey(verb: str, tag: str, words: list[str]) -> None:
                 say("release-asked", tag, **trust(hold))
                 hold.release()
                 say("released", tag)
+            case "drop":
+                say("drop-asked", tag, **trust(holds[tag]))
+                del holds[tag]
+                say("dropped", tag)
+            case "list":
+                say("listed", tag, count=len(clients[words[0]].list("", int(words[1]))))
+            case "name":
+                clients[words[0]].lock(NAMES[words[1]])
+                say("named", tag)
             case "close":
-                clients[tag].close()
-                say("closed", tag)
+                say("closed", tag, all="yes" if clients[tag].close(**drain(words)) else "no")
     except fencelock.FencelockError as error:
         failed(verb, tag, error)
     except KeyError:
@@ -58,6 +66,8 @@ def obey(verb: str, tag: str, words: list[str]) -> None:
 
 for line in sys.stdin:
     verb, tag, *rest = line.split()
+    if verb == "leave":
+        sys.exit(0)
     if verb in {"acquire", "attach"}:
         asked(tag, rest)
     threading.Thread(target=obey, args=(verb, tag, rest), daemon=True).start()

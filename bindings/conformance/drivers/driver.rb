@@ -36,20 +36,43 @@ def begun(client, name, options)
   case options.fetch("wait", "forever")
   when "try" then lock.acquire(timeout: 0)
   when "forever" then lock.acquire
+  when "endless" then lock.acquire(timeout: Float::INFINITY)
   else lock.acquire(timeout: seconds(options["wait"]))
   end
 end
+
+# Not a block of `acquire`, which would keep the hold.
+def loss(tag) = proc { |reason| say("lost", tag, reason: reason) }
 
 def acquire(tag)
   hold = yield
   HOLDS[tag] = hold
   abandoned = { true => "yes", false => "no", nil => "unknown" }.fetch(hold.previous_abandoned)
   say("granted", tag, lock: hold.name, token: hold.token, abandoned: abandoned, reentry: hold.reentry?, **trust(hold))
-  hold.on_lost { |reason| say("lost", tag, reason: reason) }
+  hold.on_lost(&loss(tag))
 rescue Cancel
   say("failed", tag, kind: "cancelled")
 ensure
   WAITS.delete(tag)
+end
+
+def drop(tag)
+  say("drop-asked", tag, **trust(HOLDS[tag]))
+  HOLDS.delete(tag)
+  say("dropped", tag)
+  Thread.new { 100.times { GC.start || sleep(0.1) } }
+end
+
+def close(tag, drain)
+  limit = drain == "endless" ? Float::INFINITY : drain && seconds(drain)
+  say("closed", tag, all: CLIENTS[tag].close(drain: limit) ? "yes" : "no")
+end
+
+NAMES = { "empty" => "", "nul" => "a\0b", "long" => "x" * 513, "half" => "half \xED\xA0\xBD" }.freeze
+
+def name(tag, client, which)
+  CLIENTS[client].lock(NAMES.fetch(which))
+  say("named", tag)
 end
 
 def release(tag)
@@ -71,9 +94,10 @@ def obey(verb, tag, words)
   when "look" then HOLDS[tag]&.then { |hold| say("seen", tag, **trust(hold)) }
   when "ticket" then say("ticket", tag, text: HOLDS[tag].ticket)
   when "release" then release(tag)
-  when "close"
-    CLIENTS[tag].close
-    say("closed", tag)
+  when "drop" then drop(tag)
+  when "list" then say("listed", tag, count: CLIENTS[words[0]].list(limit: words[1].to_i).size)
+  when "name" then name(tag, *words)
+  when "close" then close(tag, options["drain"])
   end
 rescue Fencelock::Error => e
   failed({ "open" => "refused", "release" => "unreleased" }.fetch(verb, "failed"), tag, e)
@@ -81,12 +105,14 @@ end
 
 $stdin.each_line do |line|
   verb, tag, *words = line.split
+  exit if verb == "leave"
   waits = %w[acquire attach].include?(verb)
   if waits
     given = words.drop(2).to_h { |word| word.split("=", 2) }
     say("asked", tag, client: words[0], lock: words[1], **given.transform_keys(&:to_sym))
   end
-  thread = Thread.new { obey(verb, tag, words) }
+  # What a thread gives, it keeps: not a hold.
+  thread = Thread.new { obey(verb, tag, words) && nil }
   WAITS[tag] = thread if waits && thread.alive?
 end
 exit!(0) # Whoever tells us what to do has gone.

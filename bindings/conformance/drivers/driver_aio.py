@@ -8,7 +8,7 @@ from typing import Awaitable
 
 import fencelock
 from fencelock import aio
-from words import asked, failed, granted, how, options, say, trust
+from words import NAMES, asked, drain, failed, granted, how, options, say, trust
 
 clients: dict[str, aio.Client] = {}
 holds: dict[str, aio.Hold] = {}
@@ -25,6 +25,20 @@ async def acquire(tag: str, wait: Awaitable[aio.Hold]) -> None:
         return
     granted(tag, hold)
     hold.on_lost(lambda reason: say("lost", tag, reason=reason))
+
+
+async def relay(tag: str, lock: aio.Lock) -> None:
+    """Begin an acquire here, await it elsewhere, and enter again here."""
+    asked(tag, ["c", lock.name, f"caller={tag}"])
+    begun_here = lock.hold()
+
+    async def awaiting() -> None:
+        await acquire(tag, begun_here)
+
+    await asyncio.create_task(awaiting())
+    again = f"{tag}-again"
+    asked(again, ["c", lock.name, f"caller={tag}"])
+    await acquire(again, lock.hold(blocking=False))
 
 
 def begun(client: str, name: str, given: dict[str, str]) -> Awaitable[aio.Hold]:
@@ -55,9 +69,20 @@ async def obey(verb: str, tag: str, words: list[str]) -> None:
                 say("release-asked", tag, **trust(hold))
                 await hold.release()
                 say("released", tag)
+            case "drop":
+                say("drop-asked", tag, **trust(holds[tag]))
+                del holds[tag]
+                say("dropped", tag)
+            case "relay":
+                await relay(tag, clients[words[0]].lock(words[1]))
+            case "list":
+                say("listed", tag, count=len(await clients[words[0]].list("", int(words[1]))))
+            case "name":
+                clients[words[0]].lock(NAMES[words[1]])
+                say("named", tag)
             case "close":
-                await clients[tag].close()
-                say("closed", tag)
+                all_released = await clients[tag].close(**drain(words))
+                say("closed", tag, all="yes" if all_released else "no")
     except fencelock.FencelockError as error:
         failed(verb, tag, error)
     except KeyError:
@@ -71,6 +96,8 @@ async def main() -> None:
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
     async for line in lines:
         verb, tag, *rest = line.decode().split()
+        if verb == "leave":
+            return
         waiting = verb in {"acquire", "attach"}
         if waiting:
             asked(tag, rest)

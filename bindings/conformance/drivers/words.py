@@ -56,8 +56,21 @@ def how(given: dict[str, str]) -> tuple[dict[str, object], dict[str, object]]:
             return lock, {"blocking": False}
         case "forever":
             return lock, {}
+        case "endless":
+            return lock, {"timeout": float("inf")}
         case limit:
             return lock, {"timeout": seconds(limit)}
+
+
+def drain(words: list[str]) -> dict[str, float]:
+    """Give the arguments of `close`."""
+    limit = options(words).get("drain")
+    if limit is None:
+        return {}
+    return {"drain": float("inf") if limit == "endless" else seconds(limit)}
+
+
+NAMES = {"empty": "", "nul": "a\0b", "long": "x" * 513, "half": "half \ud83d"}
 
 
 def seconds(text: str) -> float:

@@ -37,22 +37,30 @@ const fn scene(promise: u8, name: &'static str, play: Alone) -> Scene {
 }
 
 /// All of them.
-pub const SCENES: [Scene; 15] = [
+pub const SCENES: [Scene; 23] = [
     scene(1, "exclusion", scenes::plain::exclusion),
     scene(2, "tokens", scenes::plain::tokens),
     scene(3, "late-release", scenes::faults::late_release),
     scene(4, "lost-reply", scenes::faults::lost_reply),
     scene(5, "re-entry", scenes::owners::reentry),
+    scene(5, "relay", scenes::rules::relay),
     scene(6, "owners", scenes::owners::processes),
     scene(6, "tickets", scenes::owners::tickets),
     scene(7, "watchdog", scenes::plain::watchdog),
     scene(8, "cut-off", scenes::faults::cut_off),
     scene(9, "order", scenes::plain::order),
+    scene(9, "queue", scenes::rules::queue),
     scene(10, "hand-off", scenes::plain::hand_off),
     scene(11, "cancel", scenes::plain::cancel),
+    scene(11, "brief", scenes::rules::brief),
+    scene(11, "dropped", scenes::rules::dropped),
     scene(12, "killed", scenes::faults::killed),
+    scene(12, "end", scenes::rules::end),
     Scene { promise: 13, name: "restart", play: Play::Together(scenes::restart::restart) },
     scene(14, "errors", scenes::plain::errors),
+    scene(14, "close", scenes::rules::close),
+    scene(14, "waits", scenes::rules::waits),
+    scene(14, "arguments", scenes::rules::arguments),
 ];
 
 /// The numbers of the promises that have a scene, in order.

@@ -56,9 +56,14 @@ pub(crate) struct Player {
 impl Player {
     /// Asks for a lock and does not wait for what comes of it. Gives the acquisition's tag.
     pub fn asks(&mut self, lock: &str, options: &str) -> String {
+        self.asks_of("c", lock, options)
+    }
+
+    /// The same through another client of its own.
+    pub fn asks_of(&mut self, client: &str, lock: &str, options: &str) -> String {
         self.tags += 1;
         let tag = format!("t{}", self.tags);
-        self.actor.tell(format!("acquire {tag} c {lock} {options}").trim_end());
+        self.actor.tell(format!("acquire {tag} {client} {lock} {options}").trim_end());
         tag
     }
 

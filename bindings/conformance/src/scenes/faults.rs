@@ -11,7 +11,7 @@ use crate::verdict::Verdict;
 
 type Played = Result<Verdict, String>;
 
-const NO_NETWORK: &str = "there is no network between a process and its file";
+pub(crate) const NO_NETWORK: &str = "there is no network between a process and its file";
 
 /// A holder that was stopped past its lease comes back, and releases what another has by now.
 pub(crate) fn late_release(stage: &mut Stage<'_>) -> Played {

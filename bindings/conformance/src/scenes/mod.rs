@@ -6,6 +6,7 @@ pub(crate) mod faults;
 pub(crate) mod owners;
 pub(crate) mod plain;
 pub(crate) mod restart;
+pub(crate) mod rules;
 
 use crate::stage::Player;
 

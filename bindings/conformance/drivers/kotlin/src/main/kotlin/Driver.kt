@@ -7,6 +7,7 @@ import io.fencelock.kotlin.Hold
 import io.fencelock.kotlin.Owner
 import io.fencelock.kotlin.kind
 import java.util.concurrent.ConcurrentHashMap
+import kotlin.system.exitProcess
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.milliseconds
 import kotlinx.coroutines.CancellationException
@@ -14,6 +15,7 @@ import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.SupervisorJob
+import kotlinx.coroutines.delay
 import kotlinx.coroutines.launch
 
 private val clients = ConcurrentHashMap<String, Client>()
@@ -25,6 +27,7 @@ fun main() {
     for (line in generateSequence(::readLine)) {
         val (verb, tag) = line.split(' ')
         val words = line.split(' ').drop(2)
+        if (verb == "leave") exitProcess(0)
         if (verb == "acquire" || verb == "attach") {
             val more = words.drop(2).joinToString(" ")
             say("asked", tag, "client=${words[0]} lock=${words[1]} $more")
@@ -42,7 +45,7 @@ private suspend fun obey(verb: String, tag: String, words: List<String>) {
     try {
         when (verb) {
             "open" -> {
-                val client = Client.connect(words[0])
+                val client = Client.connect(words[0], shutdownGrace = 200.milliseconds)
                 clients[tag] = client
                 say("opened", tag, "id=${client.id}")
             }
@@ -57,10 +60,18 @@ private suspend fun obey(verb: String, tag: String, words: List<String>) {
                 hold.release()
                 say("released", tag)
             }
-            "close" -> {
-                clients.getValue(tag).shutDown()
-                say("closed", tag)
+            "drop" -> {
+                say("drop-asked", tag, trust(holds.getValue(tag)))
+                holds.remove(tag)
+                say("dropped", tag)
+                scope.launch { repeat(100) { System.gc(); delay(100.milliseconds) } }
             }
+            "list" -> say("listed", tag, "count=${clients.getValue(words[0]).list(limit = words[1].toInt()).size}")
+            "name" -> {
+                clients.getValue(words[0]).lock(names.getValue(words[1]))
+                say("named", tag)
+            }
+            "close" -> close(tag, words.firstOrNull()?.removePrefix("drain="))
         }
     } catch (error: FencelockException) {
         val event = mapOf("open" to "refused", "release" to "unreleased")[verb] ?: "failed"
@@ -68,6 +79,19 @@ private suspend fun obey(verb: String, tag: String, words: List<String>) {
     } catch (_: CancellationException) {
         say("failed", tag, "kind=cancelled")
     }
+}
+
+private val names = mapOf("empty" to "", "nul" to "a\u0000b", "long" to "x".repeat(513), "half" to "half \uD83D")
+
+private suspend fun close(tag: String, drain: String?) {
+    val client = clients.getValue(tag)
+    val all =
+        when (drain) {
+            null -> client.shutDown()
+            "endless" -> client.drain(Duration.INFINITE)
+            else -> client.drain(span(drain))
+        }
+    say("closed", tag, if (all) "all=yes" else "all=no")
 }
 
 private suspend fun begin(words: List<String>): Hold {
@@ -79,6 +103,7 @@ private suspend fun begin(words: List<String>): Hold {
     return when (val wait = options["wait"] ?: "forever") {
         "try" -> lock.acquire(Duration.ZERO)
         "forever" -> lock.acquire()
+        "endless" -> lock.acquire(Duration.INFINITE)
         else -> lock.acquire(span(wait))
     }
 }
@@ -89,7 +114,9 @@ private suspend fun acquire(tag: String, wait: suspend () -> Hold) {
     val abandoned = hold.previousAbandoned.name.lowercase()
     val grant = "lock=${hold.name} token=${hold.token} abandoned=$abandoned reentry=${hold.isReentry}"
     say("granted", tag, "$grant ${trust(hold)}")
-    scope.launch { say("lost", tag, "reason=${hold.lost.await().name.lowercase()}") }
+    // Not the hold, which would be kept by who waits here.
+    val lost = hold.lost
+    scope.launch { say("lost", tag, "reason=${lost.await().name.lowercase()}") }
 }
 
 /** How far a hold is trusted, by a clock that was read before. */
