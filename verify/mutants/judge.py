@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -23,10 +24,19 @@ EXPLAINED = ROOT / "verify/mutants/explained.txt"
 # How many times what it takes without a mutant a judge may take, and at the least so many seconds; a
 # mutant that takes longer hangs, which is seen, too.
 PATIENCE, SHORTEST = 8, 20.0
+# Bytes of memory and seconds of a processor that a judge may take: a mutant that wants ever more must
+# not take the machine with it, also when whoever judges it was stopped.
+MEMORY, PROCESSOR = 4 << 30, 600
 # Seeds that the simulator plays of a mutant that no test sees, by store.
-DOSE = {"record": 1500, "redis": 250, "zookeeper": 200}
+DOSE = {"record": 600, "redis": 100, "zookeeper": 80}
 # Optimised a little and incremental, with the checks of a debug build.
 PROFILE = ["--profile", "mutants"]
+
+
+def bounded() -> None:
+    """Bounds the process that is about to run."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR, PROCESSOR))
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,7 @@ class Judge:
         run = subprocess.Popen(
             ["nice", *self.command], cwd=self.folder, env={**os.environ, **mutant},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+            preexec_fn=bounded,
         )
         try:
             out, _ = run.communicate(timeout=self.patience)

@@ -463,7 +463,7 @@ impl<C: Clone> Engine<C> {
 }
 
 /// The lease whose validity, drift taken off, covers `span`.
-fn lease_for(span: Duration) -> Duration {
+pub(super) fn lease_for(span: Duration) -> Duration {
     let rate = DRIFT_RATE;
     let grown = span.saturating_add(DRIFT_FIXED);
     grown.saturating_add(grown / (rate - 1)).saturating_add(Duration::from_micros(1))

@@ -110,7 +110,7 @@ impl<C: Clone> Engine<C> {
     }
 
     /// Whether a further hold of the entry's holder must wait for a renewal.
-    fn outlasts(&self, now: Time, entry: &Entry<C>, ask: &Ask) -> bool {
+    pub(super) fn outlasts(&self, now: Time, entry: &Entry<C>, ask: &Ask) -> bool {
         // Under a watchdog that only this hold brings, a third of the lease is enough to begin with.
         let wanted = match ask.lease {
             Some(lease) => now + margin(lease),
@@ -253,7 +253,7 @@ impl<C: Clone> Engine<C> {
     /// Whether the local run ends before a caller that came at `came`: after so many grants, or so
     /// long; and before whoever may have come later than a waiter of another client, unless by the
     /// length of the latest tenures its own will end in time.
-    fn is_run_over(&self, now: Time, entry: &Entry<C>, came: Time) -> bool {
+    pub(super) fn is_run_over(&self, now: Time, entry: &Entry<C>, came: Time) -> bool {
         let session = self.options.keeping == Keeping::Session;
         if entry.others == 0 && !session {
             return false;

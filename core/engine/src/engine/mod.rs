@@ -17,6 +17,9 @@ mod reply;
 mod slab;
 mod timer;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
