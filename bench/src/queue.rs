@@ -117,6 +117,8 @@ fn only_wait(
     crowd: &mut Crowd,
     window: Duration,
 ) -> Result<[Gauge; 2]> {
+    // Their hand-overs have brought them to beat together; some rest for longer than the window.
+    crowd.rest();
     server.count_anew()?;
     let (begin, mut passed, mut beats) = (Instant::now(), Duration::ZERO, 0_u32);
     while passed < window {

@@ -97,17 +97,23 @@ impl Crowd {
                 let state = crowd.acquired(at, answer)?;
                 match (at, state.standing) {
                     (0, Standing::Granted) => crowd.token = state.token,
-                    (1.., Standing::Queued) => {
-                        // As if they had come one after the other, long ago.
-                        let part = (at as f64 * 0.618_034).fract();
-                        let first = crowd.interval(state.ahead).mul_f64(part);
-                        crowd.beats.push(Reverse((first, at, crowd.clients[at].hold)));
-                    }
+                    (1.., Standing::Queued) => {}
                     _ => return Err(format!("client {at} is neither: {state:?}").into()),
                 }
             }
         }
+        crowd.rest();
         Ok(crowd)
+    }
+
+    /// From now on they beat as if they had come one after the other, long ago, each at its place.
+    pub fn rest(&mut self) {
+        self.beats.clear();
+        for (ahead, &at) in self.line.iter().enumerate() {
+            let part = (ahead as f64 * 0.618_034).fract();
+            let first = self.interval(ahead as u32).mul_f64(part);
+            self.beats.push(Reverse((self.clock + first, at, self.clients[at].hold)));
+        }
     }
 
     /// The holder, which was handed the lock, answers for its claim and hands on to the next; then it

@@ -25,7 +25,7 @@ pub struct Options {
     pub claim: Duration,
     /// With so many waiters ahead of it at the store, a waiter shows itself half as often, with twice
     /// as many a third as often, and so on; it may be silent for longer in the same measure. So
-    /// those who only wait cost the store little, however many they are. Default 512, at least 1.
+    /// those who only wait cost the store little, however many they are. Default 128, at least 1.
     pub crowd: u32,
     /// How many local hand-offs in a row while another client waits. Default 64; 0 turns local
     /// hand-off off.
@@ -66,7 +66,7 @@ impl Default for Options {
         Options {
             lease: Duration::from_secs(30),
             claim: Duration::from_secs(3),
-            crowd: 512,
+            crowd: 128,
             local_run_grants: 64,
             local_run_time: Duration::from_millis(10),
             request_timeout: Duration::from_secs(3),

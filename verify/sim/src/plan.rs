@@ -213,7 +213,7 @@ impl Plan {
             request_timeout: Duration::from_millis(dice.between(40, 1_000)),
             max_waiters: 1_000,
             // Where a few are a crowd, waiters show themselves less often.
-            crowd: [512, 1, 2, 512][(seed % 4) as usize],
+            crowd: [128, 1, 2, 128][(seed % 4) as usize],
             ..Options::default()
         };
         let hold = dice.pick(&[200 * US, 2 * MS, 30 * MS, 300 * MS]);
