@@ -116,6 +116,11 @@ pub enum Bug {
     OvertakenNews,
     SilenceNotStretched,
     UnannouncedSilence,
+    TokensAheadForgotten,
+    RestNotExcused,
+    HeldForgotten,
+    LossForgotten,
+    ShorteningCancelled,
 }
 
 thread_local! {

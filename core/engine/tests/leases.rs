@@ -89,6 +89,22 @@ fn promise_07_a_local_hand_over_keeps_the_lock_no_longer_than_its_new_holder_ask
 }
 
 #[test]
+fn promise_07_a_holder_whose_branches_end_by_themselves_is_told_to_the_store_too() {
+    let mut world = World::new(1);
+    let long = Ask { lease: Some(SECOND * 6 * 3600), ..Ask::local(1) };
+    let first = world.take_with(0, long);
+    let ends = |seconds| Ask { max_hold: Some(SECOND * seconds), ..Ask::local(2) };
+    let (call, _) = world.acquire(0, ends(10));
+    let (branch, _) = world.acquire(0, ends(20));
+    world.pass(SECOND / 2);
+    world.release(0, first.hold).unwrap();
+    let second = world.granted(0, call);
+    assert_eq!(second.how, How::Local);
+    assert_eq!(world.granted(0, branch).token, second.token);
+    assert!(kept(&world) <= SECOND * 31, "{:?}", kept(&world));
+}
+
+#[test]
 fn promise_07_a_cancelled_waiters_lease_is_not_inherited() {
     let mut world = World::new(2);
     let held = world.take(1, 1);

@@ -32,6 +32,11 @@ pub enum Bias {
     /// Clients take turns after short runs of their callers, pushes come twice or late, and what goes
     /// out with a release comes too late.
     Echoes,
+    /// Locks rest for longer than the store keeps them, and its clock is set back, at times by more than
+    /// that.
+    Rests,
+    /// Callers of one client re-enter long holds of which some end long before their lease would.
+    Shortened,
     /// Many clients on one lock, taking turns or only waiting, at a store whose work takes time and
     /// that has, for a while, more of it than it can do.
     Crowd,
@@ -50,6 +55,8 @@ impl Bias {
             "ties" => Bias::Ties,
             "crowd" => Bias::Crowd,
             "echoes" => Bias::Echoes,
+            "rests" => Bias::Rests,
+            "shortened" => Bias::Shortened,
             "far" => Bias::Far,
             _ => return None,
         })
@@ -73,6 +80,8 @@ impl Bias {
             6 if dice.chance(125) => Bias::Crowd,
             7 if dice.chance(250) => Bias::Far,
             9 => Bias::Echoes,
+            10 => Bias::Rests,
+            11 => Bias::Shortened,
             _ => Bias::None,
         };
         (bias, dice)
@@ -176,6 +185,19 @@ impl Bias {
                 let few = Edits { clients: Some(3), locks: Some(1), ..Edits::default() };
                 few.apply(plan);
             }
+            Bias::Rests => bend_rests(plan, dice),
+            Bias::Shortened => {
+                plan.profile = Profile::Calm;
+                plan.hazards = Hazards::default();
+                plan.faults.clear();
+                options.lease = Duration::from_secs(2);
+                (habits.lease, habits.breaks) = (100, 0);
+                habits.max_hold = 360;
+                habits.reenter = 400;
+                habits.hold = 300 * MS;
+                plan.explicit = 0;
+                plan.polling.fill(false);
+            }
             Bias::Crowd => bend_crowd(plan, dice),
             Bias::Far => {
                 plan.profile = Profile::Server;
@@ -203,6 +225,38 @@ impl Bias {
             }
         }
     }
+}
+
+fn bend_rests(plan: &mut Plan, dice: &mut Dice) {
+    plan.profile = Profile::Clock;
+    plan.hazards = Hazards::default();
+    (plan.clients, plan.actors, plan.locks, plan.explicit) = (2, 1, 1, 0);
+    plan.client_ppm.resize(plan.clients, 0);
+    plan.polling = vec![false; plan.clients];
+    plan.options.claim = Duration::from_millis(100);
+    plan.options.lease = Duration::from_secs(1);
+    plan.options.retention = Duration::from_millis(dice.between(200, 1_000));
+    let habits = &mut plan.habits;
+    (habits.lease, habits.nap, habits.breaks) = (300, 60, 0);
+    habits.hold = dice.pick(&[10 * MS, 400 * MS]);
+    habits.rest = 2 * SEC;
+    plan.quiet_at = 6 * SEC;
+    plan.faults.clear();
+    for _ in 0..dice.between(1, 4) {
+        let micros = -(dice.between(10_000, 3_000_000) as i64);
+        let at = dice.between(10 * MS, plan.quiet_at - 1);
+        plan.faults.push((at, Fault::ClockStep { micros }));
+    }
+    if dice.chance(500) {
+        let (slot, at) = (dice.below(2) as usize, dice.between(10 * MS, plan.quiet_at - 1));
+        let span = dice.between(MS, 2 * SEC);
+        let fault = match dice.chance(500) {
+            true => Fault::Crash { slot, span },
+            false => Fault::Pause { slot, span },
+        };
+        plan.faults.push((at, fault.within(plan.quiet_at - at)));
+    }
+    plan.faults.sort_by_key(|(at, _)| *at);
 }
 
 fn bend_crowd(plan: &mut Plan, dice: &mut Dice) {
@@ -250,7 +304,7 @@ mod tests {
 
     #[test]
     fn the_other_plans_are_as_they_were_drawn() {
-        let mut bent = [0; 9];
+        let mut bent = [0; 11];
         for seed in 1..=2_400 {
             let draw = |plan: fn(u64, StoreKind, &mut Dice) -> Plan, store| {
                 format!("{:?}", plan(seed, store, &mut Dice::new(seed)))

@@ -177,13 +177,14 @@ impl World {
             }
             Fault::Failover { skew, span, .. } => {
                 self.server.store.rollback();
+                let before = self.server.clock.read(self.now);
                 self.server.clock.step(skew);
                 self.tell_step(skew);
                 if !plant::on(Bug::FailoverNotExcused) {
                     self.forgets(None);
                 }
                 if skew < 0 {
-                    self.checks.token.goes_back(self.server.clock.read(self.now));
+                    self.checks.token.goes_back(before, self.server.clock.read(self.now));
                 }
                 self.checks.rolled_back(self.now);
                 if held {
@@ -195,12 +196,14 @@ impl World {
                 self.server_down(span);
             }
             Fault::ClockStep { micros } => {
+                self.rest();
+                let before = self.server.clock.read(self.now);
                 self.server.clock.step(micros);
                 self.tell_step(micros);
                 if micros > 0 {
                     self.checks.breaks(self.now, None);
                 } else {
-                    self.checks.token.goes_back(self.server.clock.read(self.now));
+                    self.checks.token.goes_back(before, self.server.clock.read(self.now));
                 }
                 self.cover.add(if micros > 0 { Cover::ClockForward } else { Cover::ClockBack });
             }

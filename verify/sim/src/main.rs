@@ -10,7 +10,8 @@ const USAGE: &str = "\
 usage: fencelock-sim quick
        fencelock-sim deep --seconds N [--from SEED] [--store record|redis|zookeeper]
                      [--seeds N]   (so many, whatever that takes, or to the first that breaks a promise)
-                     [--bias strays|joins|late-replies|suspensions|ties|crowd|far]   (only seeds bent so)
+                     [--bias strays|joins|late-replies|suspensions|ties|echoes|rests|shortened|
+                            crowd|far]   (only seeds bent so)
        fencelock-sim exhaust [small|large|planted] [--scope NAME] [--threads N]
        fencelock-sim planted [--row N] [--known FILE] [--note FILE]   (seeds to try first; those that found)
        fencelock-sim table [--check] PAGE

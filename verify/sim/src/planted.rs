@@ -147,6 +147,54 @@ pub const TABLE: &[Planted] = &[
     code(138, Bug::OvertakenNews, "an answer that nobody waits undoes the push that overtook it"),
     code(144, Bug::JoinForgotten, "a re-entry that waits for a renewal goes with its outer hold"),
     code(145, Bug::BranchesWait, "two acquires of one owner wait for each other"),
+    code(160, Bug::SilenceNotStretched, "who waits far back is passed over by the claim"),
+    code(161, Bug::UnannouncedSilence, "a waiter rests for longer than it has announced"),
+    code(162, Bug::TokensAheadForgotten, "a lock whose tokens lie ahead of the clock is forgotten"),
+    code(163, Bug::RestNotExcused, "the checker is not told that a lock was forgotten"),
+    code(164, Bug::HeldForgotten, "a lock is forgotten while somebody holds it or waits"),
+    code(165, Bug::LossForgotten, "a lock whose holder was lost is forgotten"),
+    code(
+        166,
+        Bug::ShorteningCancelled,
+        "the word to the store of a shorter local holder is taken for a renewal, and left out",
+    ),
+    scripts(
+        79,
+        "scripts: 'granted' is published before the first write",
+        &[
+            (
+                "    call('PEXPIRE', key, digits('%d', ttl / 1000 + 86400000))\n    \
+                 local prefix, name = string.match(key, '^([^{]*){(.*)}$')\n    local first, ended",
+                "    local prefix, name = string.match(key, '^([^{]*){(.*)}$')\n    \
+                 local first, ended",
+            ),
+            (
+                "local function publish(s, client, payload)\n  begin(s)\n",
+                "local function publish(s, client, payload)\n",
+            ),
+        ],
+    ),
+    scripts(
+        160,
+        "scripts: who waits far back is passed over by the claim",
+        &[
+            ("polling, silence or w.silence, false", "polling, w.silence, false"),
+            ("lease, claim, arg[at + 3], client,", "lease, claim, claim, client,"),
+        ],
+    ),
+    scripts(
+        162,
+        "scripts: a lock whose tokens lie ahead of the clock is forgotten",
+        &[
+            ("and s.last < now + BLOCK and #s.holds", "and #s.holds"),
+            ("field[2] == '0') and arg[2] + 0 < now + 1024 then", "field[2] == '0') then"),
+        ],
+    ),
+    scripts(
+        165,
+        "scripts: a lock whose holder was lost is forgotten",
+        &[("and s.count == 0 and s.abandoned == NO", "and s.count == 0")],
+    ),
     scripts(
         133,
         "scripts: the store keeps a lock for what an earlier local holder asked",

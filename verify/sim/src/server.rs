@@ -73,6 +73,7 @@ impl World {
             }
         }
         let result = self.server.store.execute(clock, incarnation, op, &mut self.server.reach);
+        self.rested(clock);
         let sent = std::mem::take(&mut self.server.reach.sent);
         self.trace.mix(self.now ^ incarnation as u64);
         if let Ok(reply) = &result {
@@ -115,6 +116,25 @@ impl World {
         self.server.reach.sent = sent;
         self.server.reach.sent.clear();
         result
+    }
+
+    /// The checkers hear which locks the store has forgotten.
+    fn rested(&mut self, clock: u64) {
+        for name in self.server.store.forgotten() {
+            let Some(lock) = self.names.iter().position(|it| *it == name) else { continue };
+            self.trace.line(self.now, || format!("store: {name} had rested and is forgotten"));
+            self.cover.add(Cover::Forgotten);
+            self.checks.rests(self.now, clock, lock);
+        }
+    }
+
+    /// A store forgets by itself, too, before its clock is set.
+    pub(crate) fn rest(&mut self) {
+        let clock = self.server.clock.read(self.now);
+        for name in self.names.clone() {
+            self.peek(&name, clock);
+        }
+        self.rested(clock);
     }
 
     /// An acquire takes no effect any more when its client has done with it.

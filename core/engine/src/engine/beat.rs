@@ -50,8 +50,11 @@ impl<C: Clone> Engine<C> {
             return;
         }
         if entry.holder.is_some() && entry.group_end() <= entry.valid_until {
-            // It ends on time, by itself. An answer that somebody waits for is still due.
-            if entry.flight.is_none() && !entry.claim && self.companions(key).is_empty() {
+            // It ends on time, by itself. An answer that somebody waits for is still due, and so is
+            // what the store must be told of a holder that asks for less.
+            let told = entry.shortened <= entry.heard || planted!(ShorteningCancelled);
+            let idle = entry.flight.is_none() && !entry.claim && told;
+            if idle && self.companions(key).is_empty() {
                 self.no_beat(key);
             }
         } else if entry.beat_at.is_none() {
@@ -151,6 +154,7 @@ impl<C: Clone> Engine<C> {
         let Some(entry) = self.entries.get_mut(key) else { return };
         if entry.valid_until > until {
             entry.valid_until = until;
+            entry.shortened = entry.used;
             self.beat_by(key, now);
             self.arm(key);
         }

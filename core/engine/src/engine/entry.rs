@@ -104,6 +104,8 @@ pub(crate) struct Entry<C> {
     /// The highest of them that the store has heard of. It takes a renewal with a higher one as
     /// another holder's, and keeps the lock no longer than that one asks.
     pub heard: u64,
+    /// Given out to a holder that asks for less than the store keeps: it is to hear of that.
+    pub shortened: u64,
     pub end: u64,
     pub abandoned: Abandoned,
     /// How many losses the grant told of.
@@ -170,6 +172,7 @@ impl<C> Entry<C> {
             token: 0,
             used: 0,
             heard: 0,
+            shortened: 0,
             end: 0,
             abandoned: Abandoned::No,
             losses: 0,

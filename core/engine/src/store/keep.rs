@@ -67,6 +67,9 @@ impl Record {
     /// One that has nothing to tell is kept for the retention, others for a day after their last
     /// token.
     pub fn kept_until(&self, now: u64, retention: Duration) -> Option<u64> {
+        if planted!(HeldForgotten) {
+            return Some(now.saturating_add(micros_up(retention)));
+        }
         if !self.holds.is_empty() || !self.waiters.is_empty() {
             return None;
         }
@@ -83,8 +86,8 @@ impl Record {
     pub(super) fn has_nothing_to_tell(&self, now: u64) -> bool {
         self.holds.is_empty()
             && self.waiters.is_empty()
-            && self.abandoned == Abandoned::No
-            && self.last < now + TOKEN_BLOCK
+            && (self.abandoned == Abandoned::No || planted!(LossForgotten))
+            && (self.last < now + TOKEN_BLOCK || planted!(TokensAheadForgotten))
     }
 }
 

@@ -133,6 +133,20 @@ impl AbandonedTruth {
         }
     }
 
+    /// The store forgot a lock that had rested: whoever comes next hears 'unknown'. Not where the last
+    /// holder is known to be lost.
+    pub fn rests(&mut self, lock: usize) -> Result<(), String> {
+        let lost = self.locks[lock].last.as_ref().filter(|last| last.unclean && self.exact);
+        let lost = lost.map(|last| last.token);
+        self.forgets(Some(lock));
+        match lost {
+            None => Ok(()),
+            Some(token) => {
+                Err(format!("lock {lock}: forgotten, and the holder of {token} was lost"))
+            }
+        }
+    }
+
     /// The store went back to a state in which the last holder may be unknown, or an operator
     /// ended a hold whose holder did not know yet.
     pub fn spoiled(&mut self, at: Instant, lock: Option<usize>) {

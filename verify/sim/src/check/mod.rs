@@ -10,8 +10,9 @@ mod token;
 
 use std::collections::BTreeMap;
 
+use fencelock_engine::plant::{self, Bug};
 use fencelock_engine::reply::{Abandoned, Body, Broken, Failure, Push, Reply, Standing, State};
-use fencelock_engine::request::Op;
+use fencelock_engine::request::{Beat, Op};
 use fencelock_engine::{Grant, HoldId, How, LossReason, Name, OwnerId};
 
 use crate::client::{Client, Tag, Who};
@@ -109,7 +110,7 @@ impl Checks {
             silent: false,
             waived: BTreeMap::new(),
             exclusion: Exclusion::new(plan.locks),
-            token: TokenOrder::new(plan.locks),
+            token: TokenOrder::new(plan),
             abandoned: AbandonedTruth::new(plan),
             queue: QueueOrder::new(plan),
             fence: Fence::new(plan.locks),
@@ -162,6 +163,16 @@ impl Checks {
         self.token.forgets(clock, lock);
         self.queue.disturbed(lock);
         self.abandoned.forgets(lock);
+    }
+
+    /// The store forgot a lock that had rested.
+    pub fn rests(&mut self, at: Instant, clock: u64, lock: usize) {
+        if !plant::on(Bug::RestNotExcused) {
+            let behind = self.token.rests(clock, lock);
+            self.keep("token order", at, behind.map_err(Slip::Broken));
+        }
+        let told = self.abandoned.rests(lock);
+        self.keep("abandoned", at, told.map_err(Slip::Broken));
     }
 
     /// The store went back to an earlier state.
@@ -257,8 +268,11 @@ impl Checks {
         match (op, &reply.body) {
             (Op::Acquire(ask), Body::Acquire(state)) => {
                 let lock = index(&ask.lock);
-                if ask.wait.is_some() {
-                    self.queue.heard(at, incarnation, lock, ask.hold, ask.owner.clone(), state);
+                if let Some(wait) = &ask.wait {
+                    let (owner, silence) = (ask.owner.clone(), wait.silence);
+                    let heard =
+                        self.queue.heard(at, incarnation, lock, ask.hold, owner, state, silence);
+                    self.keep("queue order", at, heard.map_err(Slip::Broken));
                 }
                 if state.standing == Standing::Granted {
                     self.queue.contact(at, lock, ask.hold, state);
@@ -283,7 +297,7 @@ impl Checks {
                         *used = if *hold == beat.hold { beat.used.max(*used) } else { beat.used };
                         *hold = beat.hold;
                     }
-                    self.beaten(at, clock, incarnation, lock, beat.hold, state);
+                    self.beaten(at, clock, incarnation, lock, beat, state);
                 }
             }
             _ => {}
@@ -296,9 +310,10 @@ impl Checks {
         clock: u64,
         incarnation: usize,
         lock: usize,
-        hold: HoldId,
+        beat: &Beat,
         state: &State,
     ) {
+        let hold = beat.hold;
         let owner = self.queue.owner_of(hold);
         match state.standing {
             Standing::Granted => {
@@ -315,7 +330,9 @@ impl Checks {
                 self.store_granted(at, clock, grant);
             }
             Standing::Queued => {
-                self.queue.heard(at, incarnation, lock, hold, owner, state);
+                let heard =
+                    self.queue.heard(at, incarnation, lock, hold, owner, state, beat.silence);
+                self.keep("queue order", at, heard.map_err(Slip::Broken));
             }
             _ => self.queue.left(lock, hold),
         }

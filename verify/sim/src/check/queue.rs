@@ -1,5 +1,7 @@
 //! Promise 9: first come, first served, among clients and within one.
 
+use std::time::Duration;
+
 use fencelock_engine::reply::{Body, Failure, Reply, Standing, State};
 use fencelock_engine::request::Op;
 use fencelock_engine::{HoldId, OwnerId, Patience};
@@ -19,6 +21,8 @@ struct Queued {
     ticket: u64,
     since: Instant,
     heard: Instant,
+    /// For how long it may be silent, as it said when it was heard.
+    silence: u64,
 }
 
 /// What a lock's holder knows from the store.
@@ -59,7 +63,6 @@ pub(crate) struct QueueOrder {
     pub strict: bool,
     /// Some grants are seen only some time after they were made.
     unseen: bool,
-    silence: u64,
     /// How old a contact with the store may be at a local hand-off.
     fresh: u64,
     /// How late a local hand-off may be after the store has said that others wait.
@@ -87,7 +90,6 @@ impl QueueOrder {
             // What a ZooKeeper client may do locally is looked at elsewhere.
             strict: calm && plan.polling.iter().all(|polling| !polling) && plan.zk.is_none(),
             unseen: plan.polling.contains(&true),
-            silence: options.claim.as_nanos() as u64,
             fresh: options.heartbeat().as_nanos() as u64 + slack,
             run: options.local_run_time.as_nanos() as u64 + slack,
             run_time: options.local_run_time.as_nanos() as u64 + 3 * MS,
@@ -102,7 +104,9 @@ impl QueueOrder {
         }
     }
 
-    /// A waiter was heard by the store.
+    /// A waiter was heard by the store, and announced for how long it may be silent. Nothing keeps it
+    /// from keeping its word in a strict run.
+    #[allow(clippy::too_many_arguments)]
     pub fn heard(
         &mut self,
         at: Instant,
@@ -111,26 +115,39 @@ impl QueueOrder {
         hold: HoldId,
         owner: Option<OwnerId>,
         state: &State,
-    ) {
+        silence: Duration,
+    ) -> Result<(), String> {
         if state.standing != Standing::Queued {
             // A grant must still find whose it is; `granted_at_store` removes the entry.
-            if state.standing == Standing::Granted {
-                return;
+            if state.standing != Standing::Granted {
+                self.left(lock, hold);
             }
-            self.left(lock, hold);
-            return;
+            return Ok(());
         }
-        let ticket = state.ticket;
-        match self.locks[lock].iter_mut().find(|it| it.hold == hold) {
-            Some(it) => {
-                it.heard = at;
-                it.ticket = ticket;
-            }
-            None => {
-                let queued = Queued { hold, incarnation, owner, ticket, since: at, heard: at };
-                self.locks[lock].push(queued);
-            }
+        let (ticket, silence) = (state.ticket, silence.as_nanos() as u64);
+        let Some(it) = self.locks[lock].iter_mut().find(|it| it.hold == hold) else {
+            let (since, heard) = (at, at);
+            self.locks[lock].push(Queued {
+                hold,
+                incarnation,
+                owner,
+                ticket,
+                since,
+                heard,
+                silence,
+            });
+            return Ok(());
+        };
+        let (span, announced) = (at - it.heard, it.silence);
+        it.heard = at;
+        it.ticket = ticket;
+        it.silence = silence;
+        if self.strict && span >= announced {
+            return Err(format!(
+                "lock {lock}: {hold:?} was silent for {span}, and had announced {announced}"
+            ));
         }
+        Ok(())
     }
 
     /// Whether the store has not seen this hold before.
@@ -258,7 +275,7 @@ impl QueueOrder {
         let passed = queue.iter().find(|it| {
             it.hold != grant.hold
                 && it.ticket < mine
-                && at - it.heard < self.silence * 6 / 10
+                && at - it.heard < it.silence * 6 / 10
                 && (it.owner.is_none() || it.owner != grant.owner)
         });
         match passed {

@@ -7,6 +7,7 @@ use fencelock_engine::{HoldId, OwnerId};
 
 use crate::check::{Slip, StoreGrant};
 use crate::clock::Instant;
+use crate::plan::Plan;
 
 /// One grant of the store and the tokens under it.
 #[derive(Clone, Debug)]
@@ -45,6 +46,11 @@ struct Lock {
     /// Since then the store's clock was behind the tokens that were given out: a grant of that time
     /// may be heard of much later.
     behind: bool,
+    /// The store has forgotten the lock since the last grant, as it may after the retention; and what
+    /// its clock has read at the most since then.
+    rested: Option<u64>,
+    /// Since then the clock was set back by more than the retention, behind the tokens.
+    set_back: bool,
     /// Tokens went back by the double fault that is stated.
     excused: bool,
 }
@@ -61,13 +67,19 @@ impl Lock {
 #[derive(Debug)]
 pub(crate) struct TokenOrder {
     locks: Vec<Lock>,
+    /// For how long an idle record is kept, in microseconds.
+    retention: u64,
     /// The store's clock went back in this run.
     pub went_back: bool,
 }
 
 impl TokenOrder {
-    pub fn new(locks: usize) -> TokenOrder {
-        TokenOrder { locks: (0..locks).map(|_| Lock::default()).collect(), went_back: false }
+    pub fn new(plan: &Plan) -> TokenOrder {
+        TokenOrder {
+            locks: (0..plan.locks).map(|_| Lock::default()).collect(),
+            retention: plan.options.retention.as_micros() as u64,
+            went_back: false,
+        }
     }
 
     /// The counter is lost, or went back.
@@ -82,6 +94,18 @@ impl TokenOrder {
         }
     }
 
+    /// The store forgot a lock that had rested. It may do so only when the tokens lie behind its clock.
+    pub fn rests(&mut self, clock: u64, lock: usize) -> Result<(), String> {
+        let it = &mut self.locks[lock];
+        let known = it.known();
+        it.rested = Some(clock);
+        if clock <= known && !it.forgotten && !it.rolled_back && !it.excused {
+            it.rested = None;
+            return Err(format!("lock {lock}: forgotten at {clock}, and {known} was given out"));
+        }
+        Ok(())
+    }
+
     /// The store went back to an earlier state.
     pub fn rolled_back(&mut self) {
         for it in &mut self.locks {
@@ -89,10 +113,14 @@ impl TokenOrder {
         }
     }
 
-    /// The store's clock was set back, to this.
-    pub fn goes_back(&mut self, clock: u64) {
+    /// The store's clock was set back, from one reading to another.
+    pub fn goes_back(&mut self, before: u64, clock: u64) {
         self.went_back = true;
         for it in &mut self.locks {
+            if let Some(most) = &mut it.rested {
+                *most = before.max(*most);
+                it.set_back |= clock + self.retention < *most && clock <= it.known();
+            }
             it.behind |= it.forgotten && clock <= it.known();
         }
     }
@@ -130,7 +158,8 @@ impl TokenOrder {
         let back = self.went_back || lock.lost_twice;
         let known = lock.known();
         let behind = clock <= known || lock.behind;
-        if grant.token <= known && lock.forgotten && back && behind {
+        let lost = lock.forgotten && back && behind;
+        if grant.token <= known && (lost || lock.set_back) {
             lock.excused = true;
             lock.tenures.clear();
             return Ok(true);
@@ -145,6 +174,7 @@ impl TokenOrder {
         lock.forgotten &= grant.token < before;
         lock.behind &= lock.forgotten;
         lock.rolled_back &= lock.forgotten;
+        (lock.rested, lock.set_back) = (None, false);
         lock.tenures.insert(grant.token, Tenure::of(grant, at));
         Ok(true)
     }

@@ -73,6 +73,9 @@ pub trait Store {
     /// How much was read and written since this was asked last: fields, entries, messages.
     fn work(&mut self) -> u64;
 
+    /// The locks that it has forgotten since this was asked last, since they rested for so long.
+    fn forgotten(&mut self) -> Vec<Name>;
+
     /// Loses everything.
     fn wipe(&mut self);
 

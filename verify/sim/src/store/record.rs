@@ -1,11 +1,13 @@
 //! The rules in Rust over a map of records, as the memory and SQLite stores run them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use fencelock_engine::options::RETENTION;
 use fencelock_engine::plant::{self, Bug};
 use fencelock_engine::reply::{Body, Failure, Refusal, RefusalKind, Reply, Standing};
 use fencelock_engine::request::{Op, Release};
-use fencelock_engine::store::{Caller, Record};
+use fencelock_engine::store::{Caller, Keep, Record};
 use fencelock_engine::{ClientId, HoldId, Name};
 
 use crate::fault::Refusing;
@@ -16,8 +18,9 @@ use crate::store::{Reach, Store};
 pub struct RecordStore {
     callers: Vec<Caller>,
     // A run has three locks at most: a list is the fastest map.
-    records: Vec<(Name, Record)>,
-    replica: Vec<(Name, Record)>,
+    records: Vec<Kept>,
+    replica: Vec<Kept>,
+    forgotten: Vec<Name>,
     refusing: Option<Refusing>,
     foreign: Vec<Name>,
     work: u64,
@@ -25,15 +28,49 @@ pub struct RecordStore {
     told: BTreeMap<HoldId, u32>,
 }
 
-impl RecordStore {
-    fn record(records: &mut Vec<(Name, Record)>, lock: &Name) -> usize {
-        match records.iter().position(|(name, _)| name == lock) {
-            Some(index) => index,
-            None => {
-                records.push((lock.clone(), Record::default()));
-                records.len() - 1
-            }
+/// A lock's record, and for how long it is kept.
+#[derive(Clone, Debug)]
+struct Kept {
+    name: Name,
+    record: Record,
+    keep: Keep,
+}
+
+/// Runs `change` on a lock's record, which is there from now on.
+fn touch<T>(
+    records: &mut Vec<Kept>,
+    now: u64,
+    lock: &Name,
+    retention: Duration,
+    change: impl FnOnce(&mut Record) -> T,
+) -> T {
+    let index = match records.iter().position(|it| it.name == *lock) {
+        Some(index) => index,
+        None => {
+            let (name, record) = (lock.clone(), Record::default());
+            records.push(Kept { name, record, keep: Keep::new(now) });
+            records.len() - 1
         }
+    };
+    let it = &mut records[index];
+    let result = change(&mut it.record);
+    it.keep.used(&it.record, now, retention);
+    result
+}
+
+impl RecordStore {
+    /// Forgets the records that rested for long enough; who only looks changes nothing else.
+    fn sweep(&mut self, now: u64, looks: bool, reach: &mut Reach) {
+        let forgotten = &mut self.forgotten;
+        self.records.retain_mut(|it| {
+            let over = it.keep.due <= now
+                && (!looks || it.keep.until.is_some())
+                && it.keep.is_over(&mut it.record, now, &it.name, reach);
+            if over {
+                forgotten.push(it.name.clone());
+            }
+            !over
+        });
     }
 
     fn refuses(&self, op: &Op) -> bool {
@@ -80,6 +117,7 @@ impl Store for RecordStore {
         self.callers.clear();
         self.records.clear();
         self.replica.clear();
+        self.forgotten.clear();
         self.refusing = None;
         self.foreign.clear();
         self.told.clear();
@@ -104,6 +142,7 @@ impl Store for RecordStore {
             }));
         }
         self.check_foreign(op)?;
+        self.sweep(now, matches!(op, Op::Inspect(_) | Op::List { .. } | Op::Time), reach);
         self.work += match op {
             Op::Beat(beats) => beats.len() as u64,
             _ => 1,
@@ -112,8 +151,10 @@ impl Store for RecordStore {
         let caller = &callers[incarnation];
         let body = match op {
             Op::Acquire(ask) => {
-                let index = RecordStore::record(records, &ask.lock);
-                let state = records[index].1.acquire(now, caller, ask, reach);
+                let retention = ask.after.as_ref().map_or(RETENTION, |after| after.retention);
+                let state = touch(records, now, &ask.lock, retention, |record| {
+                    record.acquire(now, caller, ask, reach)
+                });
                 let state = state.map_err(Failure::Refused)?;
                 if plant::on(Bug::StrayJoinTells) && state.standing == Standing::Granted {
                     told.insert(ask.hold, state.losses);
@@ -127,30 +168,31 @@ impl Store for RecordStore {
                         if foreign.contains(&beat.lock) {
                             return Err(foreign_key());
                         }
-                        let index = RecordStore::record(records, &beat.lock);
-                        records[index].1.beat(now, caller, beat, reach)
+                        touch(records, now, &beat.lock, RETENTION, |record| {
+                            record.beat(now, caller, beat, reach)
+                        })
                     })
                     .collect(),
             ),
             Op::Release(release) => {
-                let index = RecordStore::record(records, &release.lock);
                 let wrong = told.get(&release.hold);
                 let wrong = wrong.map(|&losses| Release { losses, ..release.clone() });
                 let release = wrong.as_ref().unwrap_or(release);
-                Body::Release(records[index].1.release(now, release, reach))
+                Body::Release(touch(records, now, &release.lock, release.retention, |record| {
+                    record.release(now, release, reach)
+                }))
             }
             Op::Inspect(lock) => Body::Inspect(
-                records.iter().find(|(name, _)| name == lock).map(|(n, r)| r.inspect(now, n)),
+                records.iter().find(|it| it.name == *lock).map(|it| it.record.inspect(now, lock)),
             ),
             Op::List { prefix, limit } => {
-                let names = records.iter().map(|(name, _)| name);
+                let names = records.iter().map(|it| &it.name);
                 let names = names.filter(|name| name.as_str().starts_with(prefix.as_str()));
                 Body::List(names.take(*limit).cloned().collect())
             }
-            Op::Break(what) => {
-                let index = RecordStore::record(records, &what.lock);
-                Body::Break(records[index].1.break_lock(now, what, reach))
-            }
+            Op::Break(what) => Body::Break(touch(records, now, &what.lock, RETENTION, |record| {
+                record.break_lock(now, what, reach)
+            })),
             Op::Revoke(_) => Body::Revoke(false),
             Op::Time => Body::Time,
         };
@@ -168,7 +210,7 @@ impl Store for RecordStore {
     }
 
     fn evict(&mut self, lock: &Name) {
-        self.records.retain(|(name, _)| name != lock);
+        self.records.retain(|it| it.name != *lock);
     }
 
     fn snapshot(&mut self) {
@@ -185,6 +227,10 @@ impl Store for RecordStore {
         if queue.is_some() {
             self.foreign.push(lock.clone());
         }
+    }
+
+    fn forgotten(&mut self) -> Vec<Name> {
+        std::mem::take(&mut self.forgotten)
     }
 
     fn refuse(&mut self, how: Option<Refusing>) {

@@ -1,6 +1,6 @@
 //! The shipped scripts over a modelled Redis.
 
-use fencelock_engine::redis::{Codec, Inbox, Value};
+use fencelock_engine::redis::{Codec, Command, Inbox, Value};
 use fencelock_engine::reply::{Failure, Reply};
 use fencelock_engine::request::Op;
 use fencelock_engine::{ClientId, Name};
@@ -15,17 +15,43 @@ pub struct RedisStore {
     server: ModelRedis,
     codecs: Vec<Codec>,
     replica: Keyspace,
+    forgotten: Vec<Name>,
 }
 
 impl RedisStore {
     /// A store whose scripts have these bugs, none by default, and the mutant if there is one.
     pub fn patched(patches: &[(&str, &str)]) -> RedisStore {
         let server = ModelRedis::mutated();
-        let mut store = RedisStore { server, codecs: Vec::new(), replica: Keyspace::default() };
+        let mut store = RedisStore {
+            server,
+            codecs: Vec::new(),
+            replica: Keyspace::default(),
+            forgotten: Vec::new(),
+        };
         for (from, to) in patches {
             store.server.patch(from, to);
         }
         store
+    }
+
+    /// Notes the locks of a request whose records have expired, which it is about to find out.
+    fn note_expired(&mut self, now: u64, op: &Op, command: &Command) {
+        let Command::Script { keys, .. } = command else { return };
+        let locks = match op {
+            Op::Acquire(ask) => vec![&ask.lock],
+            Op::Beat(beats) => beats.iter().map(|beat| &beat.lock).collect(),
+            Op::Release(release) => vec![&release.lock],
+            Op::Break(what) => vec![&what.lock],
+            Op::Inspect(lock) => vec![lock],
+            Op::List { .. } | Op::Time | Op::Revoke(_) => return,
+        };
+        for (at, lock) in locks.into_iter().enumerate() {
+            let expiry = keys.get(3 * at).and_then(|key| self.server.keyspace().expiry(key));
+            let over = expiry.is_some_and(|expiry| now / 1_000 > expiry);
+            if over && !self.forgotten.contains(lock) {
+                self.forgotten.push(lock.clone());
+            }
+        }
     }
 }
 
@@ -36,6 +62,7 @@ impl Store for RedisStore {
         self.server.set_publish_denied(false);
         self.codecs.clear();
         self.replica = Keyspace::default();
+        self.forgotten.clear();
         for script in Codec::scripts() {
             self.server.load(script);
         }
@@ -56,6 +83,7 @@ impl Store for RedisStore {
         reach: &mut Reach,
     ) -> Result<Reply, Failure> {
         let command = self.codecs[incarnation].encode(op);
+        self.note_expired(now, op, &command);
         self.server.set_publish_denied(reach.muted);
         let codecs = &self.codecs;
         let owner_of = |channel: &[u8]| codecs.iter().position(|codec| codec.channel() == channel);
@@ -81,6 +109,10 @@ impl Store for RedisStore {
         self.server.work()
     }
 
+    fn forgotten(&mut self) -> Vec<Name> {
+        std::mem::take(&mut self.forgotten)
+    }
+
     fn wipe(&mut self) {
         self.server.flush();
         self.replica = Keyspace::default();
@@ -89,7 +121,7 @@ impl Store for RedisStore {
     fn evict(&mut self, lock: &Name) {
         // The lock's hash is the key that its inspection reads first.
         let command = self.codecs[0].encode(&Op::Inspect(lock.clone()));
-        if let fencelock_engine::redis::Command::Script { keys, .. } = command
+        if let Command::Script { keys, .. } = command
             && let Some(key) = keys.get(0)
         {
             self.server.evict(key);
@@ -106,7 +138,7 @@ impl Store for RedisStore {
 
     fn foreign(&mut self, lock: &Name, queue: Option<bool>) {
         let command = self.codecs[0].encode(&Op::Inspect(lock.clone()));
-        let fencelock_engine::redis::Command::Script { keys, .. } = command else { return };
+        let Command::Script { keys, .. } = command else { return };
         for key in keys.iter() {
             self.server.evict(key);
         }
