@@ -1,6 +1,7 @@
 //! Scripted conversations: what ZooKeeper answers is written out, call by call.
 
 mod acquire;
+mod errors;
 mod leave;
 mod names;
 mod next;

@@ -54,6 +54,25 @@ impl Said {
         Said { text: String::new(), file, wake: None }
     }
 
+    /// Of many conversations: each is added.
+    pub fn named(file: &str) -> Said {
+        Said { text: String::new(), file: file.to_owned(), wake: None }
+    }
+
+    /// What was said up to now, which is not looked at here.
+    pub fn take(&mut self) -> String {
+        self.file.clear();
+        std::mem::take(&mut self.text)
+    }
+
+    pub fn add(&mut self, title: &str, said: &str) {
+        let _ = writeln!(self.text, "{title}");
+        // What is heard is known from the title.
+        for line in said.lines().filter(|line| line.starts_with(' ')) {
+            let _ = writeln!(self.text, "{line}");
+        }
+    }
+
     fn line(&mut self, line: &str) {
         if self.text.len() < MOST {
             self.text.extend(line.chars().take(WIDEST));
@@ -107,7 +126,7 @@ fn brief(debug: &str) -> String {
 
 impl Drop for Said {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if std::thread::panicking() || self.file.is_empty() {
             return;
         }
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/zookeeper/tests/said");
