@@ -48,8 +48,12 @@ def mutants(file: str, text: str) -> list[Mutant]:
         word = token.group()
         if token.lastgroup == "number" and "." not in word:
             add(token.start(), word, str(int(word) + 1))
-            if int(word) > 0:
+            # A text from its place 0 is the text from its place 1.
+            if int(word) > 0 and not text.startswith("1, 16)", token.start()):
                 add(token.start(), word, str(int(word) - 1))
+        elif text.startswith("+ 0", token.start()):
+            # It makes a number of a text, as taking nothing from it does.
+            continue
         elif token.lastgroup in ("word", "sign"):
             for new in SWAPS.get(word, []):
                 add(token.start(), word, new)

@@ -108,6 +108,7 @@ pub fn compare() {
         ("a release with others", 62, bench.release(2, false)),
         ("the first beat after a hand-over", 55, bench.beat(3)),
         ("a release with others again", 62, bench.release(3, false)),
+        ("a release of what is not there", 63, bench.release(7, false)),
         ("a look", 49, bench.work(0, &Op::Inspect(name()))),
     ];
     let dear: Vec<_> = found.iter().filter(|(_, most, found)| found > most).collect();

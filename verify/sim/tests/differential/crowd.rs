@@ -52,8 +52,9 @@ impl World {
     }
 }
 
-/// So many wait and fall silent, and one comes after them who lives.
-pub fn compare(server: &mut dyn Server, silent: u128) {
+/// So many wait and fall silent, and one comes after them who lives. The holder releases, or its lease
+/// ends, which whoever comes next finds.
+pub fn compare(server: &mut dyn Server, silent: u128, releases: bool) {
     let mut world = World::new(server, BEGIN);
     let (holder, last) = (silent + 1, silent + 2);
     let op = world.ask(holder, false);
@@ -73,8 +74,12 @@ pub fn compare(server: &mut dyn Server, silent: u128) {
     world.now += 3_000_000;
     let op = world.ask(last, true);
     at(&mut world, 2, &op);
-    let op = world.give_up(holder);
-    at(&mut world, 0, &op);
+    if releases {
+        let op = world.give_up(holder);
+        at(&mut world, 0, &op);
+    } else {
+        world.now += 30_000_000;
+    }
     // Whoever comes in between passes nobody.
     for op in [world.ask(last + 1, false), world.look(), world.beat(last), world.look()] {
         at(&mut world, 3, &op);

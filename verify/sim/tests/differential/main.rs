@@ -55,7 +55,8 @@ fn scripts_agree_with_the_rules_on_a_crowd_on_the_modelled_server() {
     let mut server = model::Model::default();
     // Around what a contact passes over, and what an inspection shows.
     for silent in [1, 255, 256, 257, 511, 512, 513] {
-        crowd::compare(&mut server, silent);
+        crowd::compare(&mut server, silent, true);
+        crowd::compare(&mut server, silent, false);
     }
 }
 
