@@ -44,8 +44,9 @@ end
 # Not a block of `acquire`, which would keep the hold.
 def loss(tag) = proc { |reason| say("lost", tag, reason: reason) }
 
+# A cancel is heard nowhere else, however early it comes.
 def acquire(tag)
-  hold = yield
+  hold = Thread.handle_interrupt(Cancel => :immediate) { yield }
   HOLDS[tag] = hold
   abandoned = { true => "yes", false => "no", nil => "unknown" }.fetch(hold.previous_abandoned)
   say("granted", tag, lock: hold.name, token: hold.token, abandoned: abandoned, reentry: hold.reentry?, **trust(hold))
@@ -112,7 +113,7 @@ $stdin.each_line do |line|
     say("asked", tag, client: words[0], lock: words[1], **given.transform_keys(&:to_sym))
   end
   # What a thread gives, it keeps: not a hold.
-  thread = Thread.new { obey(verb, tag, words) && nil }
+  thread = Thread.handle_interrupt(Cancel => :never) { Thread.new { obey(verb, tag, words) && nil } }
   WAITS[tag] = thread if waits && thread.alive?
 end
 exit!(0) # Whoever tells us what to do has gone.
