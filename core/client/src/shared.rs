@@ -220,9 +220,9 @@ impl Shared {
             }
             Effect::Lost(listener, reason) => listener.lose(reason),
             Effect::Wanted(listener) => listener.want(),
-            Effect::Reconnect => {
+            Effect::Reconnect(doubt) => {
                 if let Some(transport) = self.transport.get() {
-                    transport.reconnect();
+                    transport.reconnect(doubt);
                 }
                 return true;
             }

@@ -7,6 +7,7 @@ use crate::name::Name;
 use crate::reply::{Broken, Failure, LockInfo, Push, Reply};
 use crate::request::{Request, RequestId};
 use crate::token::Token;
+use crate::transport::Doubt;
 
 /// What happened at the store's side.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +40,8 @@ pub enum Event {
 pub enum Effect<C> {
     /// Send this to the store.
     Send(Request),
-    /// Give up the connection, with what is in flight, and make a new one.
-    Reconnect,
+    /// The connection may be dead: see [`Transport::reconnect`](crate::transport::Transport::reconnect).
+    Reconnect(Doubt),
     /// A call has ended.
     Complete(C, Outcome),
     /// A hold has ended before its release. Told once.

@@ -121,6 +121,8 @@ pub enum Bug {
     HeldForgotten,
     LossForgotten,
     ShorteningCancelled,
+    NestedLeaseKept,
+    ReturnUntold,
 }
 
 thread_local! {

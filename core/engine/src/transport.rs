@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::event::Event;
-use crate::request::Request;
+use crate::request::{Request, RequestId};
 
 pub use crate::caught::caught;
 
@@ -29,6 +29,17 @@ pub trait Watcher: Send + Sync + 'static {
     /// A socket, by its descriptor, on which answers or pushes will come. Called for each of every
     /// new connection while it is open; the watcher must not close it, and must not keep it open.
     fn watch(&self, socket: i32);
+}
+
+/// That the connection has been silent for long, as of one moment. The doubt ends with an answer, or
+/// with the connection, and either may come while the transport is told of it: it counts only while
+/// both of these are so still. Otherwise one of the two would doubt the connection, and the other not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Doubt {
+    /// The oldest request without an answer.
+    pub owed: RequestId,
+    /// The request whose answer, or refusal by the store, came last on this connection.
+    pub heard: Option<RequestId>,
 }
 
 /// The end of a transport that is closed.
@@ -57,8 +68,9 @@ pub trait Transport: Send + Sync + 'static {
     /// The present connection has been silent for long. A transport that cannot tell whether it is
     /// dead makes another, and gives up the first, with what is in flight, only when the other is
     /// answered and the first is silent still: a server that is slow, or stands still, must not find
-    /// all its clients connecting anew. Called again only after an answer or a new connection.
-    fn reconnect(&self);
+    /// all its clients connecting anew. Called again only after an answer or a new connection, and
+    /// without the engine's mutex: see [`Doubt`].
+    fn reconnect(&self, doubt: Doubt);
 
     /// Closes for good. Nothing is delivered afterwards.
     fn close(&self);

@@ -4,7 +4,7 @@ mod world;
 
 use std::time::Duration;
 
-use fencelock_engine::{ErrorKind, Name, Note, Options, Outcome};
+use fencelock_engine::{Ask, ErrorKind, Name, Note, Options, Outcome};
 use world::World;
 
 const MS: Duration = Duration::from_millis(1);
@@ -98,4 +98,26 @@ fn promise_14_a_release_that_the_store_does_not_confirm_ends_in_time() {
     assert!(world.is_pending(0, call));
     world.pass(Options::default().request_timeout * 4);
     assert_eq!(world.failed(0, call), ErrorKind::Unavailable);
+}
+
+#[test]
+fn promise_02_a_record_outlives_the_copies_of_what_a_slow_store_was_asked() {
+    let mut world = World::new(1);
+    let retention = |world: &World| {
+        let said = world.log.iter().rev().find(|line| line.contains("Release(")).unwrap();
+        let from = said.find("retention: ").unwrap() + "retention: ".len();
+        said[from..].split(',').next().unwrap().to_owned()
+    };
+    let held = world.take(0, 1);
+    world.release(0, held.hold).unwrap();
+    assert_eq!(retention(&world), "60s");
+    // An answer takes 20 s: claims last as long as any may.
+    let held = world.take_with(0, Ask { lease: Some(MS * 100_000), ..Ask::local(1) });
+    world.clients[0].slow = true;
+    world.extend(0, held.hold, MS * 100_000);
+    world.pass(MS * 20_000);
+    world.clients[0].slow = false;
+    world.arrive();
+    world.release(0, held.hold).unwrap();
+    assert_eq!(retention(&world), "120s");
 }

@@ -4,7 +4,10 @@ mod world;
 
 use std::time::Duration;
 
-use fencelock_engine::{Acquired, Ask, ErrorKind, How, Outcome, Owner};
+use fencelock_engine::reply::Push;
+use fencelock_engine::request::Beat;
+use fencelock_engine::store::{Announce, Caller, Delivery, Record};
+use fencelock_engine::{Acquired, Ask, ErrorKind, How, Name, Outcome, Owner};
 use world::World;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -155,4 +158,113 @@ fn promise_07_a_short_lease_is_granted_although_the_claim_is_longer() {
     assert!(matches!(acquired, Ok(Acquired::Pending(_))));
     world.release(0, held.hold).unwrap();
     world.granted(1, call);
+}
+
+/// Repeats a renewal of the first client's hold that was sent before, as a late copy of it.
+fn repeat(world: &mut World, used: u64, lease: Duration) {
+    let Record { holds, .. } = world.record();
+    let name = Name::new("stock").unwrap();
+    let beat = Beat { used, ..Beat::new(name.clone(), holds[0].hold, lease) };
+    let caller = Caller { client: world.clients[0].id.clone(), polling: false };
+    let (now, record) = (world.store_time(), world.records.get_mut(&name).unwrap());
+    record.beat(now, &caller, &beat, &mut Nobody).unwrap();
+}
+
+struct Nobody;
+
+impl Announce for Nobody {
+    fn announce(&mut self, _: &str, _: Push) -> Delivery {
+        Delivery::Nobody
+    }
+}
+
+#[test]
+fn promise_07_the_lease_of_a_nested_hold_goes_with_it() {
+    let mut world = World::new(1);
+    let asked = SECOND * 30 + Duration::from_micros(1);
+    let outer = world.take(0, 1);
+    let nested = |world: &mut World, lease| {
+        let inner = world.take(0, 1);
+        let call = world.extend(0, inner.hold, lease);
+        assert_eq!(world.clients[0].outcomes.get(&call), Some(&Outcome::Extended));
+        assert!(kept(world) > lease - SECOND);
+        inner
+    };
+    let inner = nested(&mut world, SECOND * 6 * 3600);
+    world.release(0, inner.hold).unwrap();
+    assert!(kept(&world) <= asked, "{:?}", kept(&world));
+    assert!(world.remaining(0, outer.hold).unwrap() > SECOND * 29);
+    // Late copies of what was asked for the inner one, and before.
+    repeat(&mut world, outer.token.get(), SECOND * 6 * 3600);
+    repeat(&mut world, outer.token.get(), SECOND);
+    assert!(kept(&world) <= asked, "{:?}", kept(&world));
+    assert!(world.remaining(0, outer.hold).unwrap() <= kept(&world));
+    world.pass(SECOND * 100);
+    assert!(world.remaining(0, outer.hold).unwrap() <= kept(&world), "the watchdog keeps it");
+    assert!(kept(&world) <= asked);
+    // Again, and once more, with the next caller waiting: its token lies above the outer one's.
+    for _ in 0..3 {
+        let inner = nested(&mut world, SECOND * 600);
+        world.release(0, inner.hold).unwrap();
+        assert!(kept(&world) <= asked);
+    }
+    let (call, _) = world.queue(0, 2);
+    world.release(0, outer.hold).unwrap();
+    let next = world.granted(0, call);
+    assert_eq!(next.how, How::Local);
+    assert!(next.token > outer.token);
+}
+
+#[test]
+fn promise_07_what_the_outer_hold_was_promised_outlives_the_inner_one() {
+    let mut world = World::new(1);
+    // By an extend, under a watchdog.
+    let outer = world.take(0, 1);
+    let call = world.extend(0, outer.hold, SECOND * 600);
+    assert_eq!(world.clients[0].outcomes.get(&call), Some(&Outcome::Extended));
+    let inner = world.take(0, 1);
+    let call = world.extend(0, inner.hold, SECOND * 3600);
+    assert_eq!(world.clients[0].outcomes.get(&call), Some(&Outcome::Extended));
+    world.release(0, inner.hold).unwrap();
+    assert!(world.remaining(0, outer.hold).unwrap() > SECOND * 590);
+    assert!(world.remaining(0, outer.hold).unwrap() <= kept(&world));
+    assert!(kept(&world) < SECOND * 601, "{:?}", kept(&world));
+    world.release(0, outer.hold).unwrap();
+    // By a lease of its own, also the last moments of it.
+    for rest in [SECOND * 4, Duration::from_millis(30)] {
+        let outer = world.take_with(0, Ask { lease: Some(SECOND * 5), ..Ask::local(1) });
+        let left = world.remaining(0, outer.hold).unwrap();
+        let inner = world.take(0, 1);
+        world.pass(left - rest);
+        world.release(0, inner.hold).unwrap();
+        assert!(world.remaining(0, outer.hold).unwrap() >= rest - Duration::from_millis(1));
+        assert!(world.remaining(0, outer.hold).unwrap() <= kept(&world));
+        assert!(kept(&world) < SECOND * 5, "{:?}", kept(&world));
+        world.pass(rest);
+        assert_eq!(world.release(0, outer.hold), Err(ErrorKind::Lost));
+    }
+}
+
+#[test]
+fn promise_07_a_nested_lease_that_nobody_waits_for_any_more_goes_as_well() {
+    let mut world = World::new(1);
+    let outer = world.take_with(0, Ask { lease: Some(SECOND * 30), ..Ask::local(1) });
+    let sent = world.clients[0].sent;
+    // The store has it, and the answer is lost: the caller gives up.
+    world.clients[0].swallow_replies = true;
+    let long = Ask { lease: Some(SECOND * 3600), ..Ask::local(1) };
+    let (_, acquired) = world.acquire(0, long);
+    let Ok(Acquired::Pending(inner)) = acquired else { panic!("{acquired:?}") };
+    assert!(kept(&world) > SECOND * 3000);
+    world.clients[0].swallow_replies = false;
+    world.cancel(0, inner);
+    world.pass(SECOND);
+    assert!(kept(&world) <= SECOND * 31, "{:?}", kept(&world));
+    assert!(world.remaining(0, outer.hold).unwrap() <= kept(&world));
+    assert!(world.clients[0].sent < sent + 6, "{:#?}", world.log);
+    // A shorter one costs nothing.
+    let sent = world.clients[0].sent;
+    let inner = world.take_with(0, Ask { lease: Some(SECOND * 5), ..Ask::local(1) });
+    world.release(0, inner.hold).unwrap();
+    assert_eq!(world.clients[0].sent, sent);
 }

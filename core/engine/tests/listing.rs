@@ -57,7 +57,7 @@ impl Talk {
                     self.unanswered.push(id);
                 }
                 Effect::Send(Request { id, .. }) => self.unanswered.push(id),
-                Effect::Reconnect => self.reconnects += 1,
+                Effect::Reconnect(_) => self.reconnects += 1,
                 Effect::Complete(call, outcome) => self.ended.push((call, outcome)),
                 other => panic!("{other:?}"),
             }

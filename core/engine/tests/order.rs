@@ -154,3 +154,44 @@ fn promise_10_one_long_hold_is_remembered_and_forgotten() {
     let runs: Vec<bool> = (0..10).map(|_| served(&mut world)).collect();
     assert!(!runs[0] && runs[9], "{runs:?}");
 }
+
+#[test]
+fn promise_09_news_of_a_second_stranger_outlives_an_older_answer_that_the_first_has_gone() {
+    let mut world = World::new(2);
+    let held = world.take(0, 1);
+    let (_, key) = world.queue(1, 1);
+    world.cancel(1, key);
+    // The renewal is answered that nobody waits, and the answer takes its time.
+    world.clients[0].slow = true;
+    world.pass(11 * SECOND);
+    let (stranger, _) = world.queue(1, 2);
+    world.pass(Duration::from_micros(1));
+    let (late, _) = world.queue(0, 2);
+    world.arrive();
+    world.clients[0].slow = false;
+    world.release(0, held.hold).unwrap();
+    let other = world.granted(1, stranger);
+    assert!(world.is_pending(0, late), "who came after the stranger was served before it");
+    world.release(1, other.hold).unwrap();
+    world.granted(0, late);
+}
+
+#[test]
+fn promise_09_news_of_a_stranger_outlives_a_grant_that_waits_for_its_own_answer() {
+    // So short a lease that the claim is enough for a local hand-over.
+    let mut world = World::with(3, Options { lease: 2 * SECOND, ..Options::default() });
+    let held = world.take(0, 1);
+    world.clients[1].slow = true;
+    let (call, _) = world.queue(1, 1);
+    // The grant overtakes the answer that says 'queued', and so does the news of who came next.
+    world.release(0, held.hold).unwrap();
+    let (stranger, _) = world.queue(2, 1);
+    world.arrive();
+    let held = world.granted(1, call);
+    let (late, _) = world.queue(1, 2);
+    world.pass(Duration::from_millis(20));
+    world.begin_release(1, held.hold).unwrap();
+    world.arrive();
+    world.granted(2, stranger);
+    assert!(world.is_pending(1, late), "who came after the stranger was served before it");
+}

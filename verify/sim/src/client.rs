@@ -157,6 +157,8 @@ pub struct Actor {
     pub regret: bool,
     /// The longest lease of each lock that it has asked for since it was granted it.
     pub asked: Vec<Duration>,
+    /// When it was over for one of its holds or calls of each lock.
+    pub fewer: Vec<Instant>,
 }
 
 impl Actor {
@@ -174,6 +176,20 @@ impl Actor {
             Call::Acquire(waiting) if waiting.lock == lock => Some(waiting.terms.lease),
             _ => None,
         })
+    }
+
+    /// The longest lease of a lock that its holds and calls ask for now.
+    pub fn asks(&self, lock: usize) -> Duration {
+        let held = self.held.iter().filter(|held| held.lock == lock).map(|held| held.asked);
+        held.chain(self.asking(lock)).max().unwrap_or_default()
+    }
+
+    /// One of its holds or calls of a lock is over: what it had asked for bears on the others no more.
+    pub fn has_fewer(&mut self, lock: usize, now: Instant) {
+        self.fewer[lock] = now;
+        for other in self.held.iter_mut().filter(|other| other.lock == lock) {
+            other.end = fencelock_engine::Time::ZERO;
+        }
     }
 
     /// Whether a call is under way without which it does not go on, unless in another branch.
@@ -196,6 +212,8 @@ pub struct Held {
     pub lock: usize,
     /// Its token.
     pub token: u64,
+    /// The longest lease that was asked for it.
+    pub asked: Duration,
     /// It was told that it is lost.
     pub lost: Option<LossReason>,
     /// The version of the ledger that it has seen.

@@ -206,7 +206,7 @@ impl World {
                     }
                     self.send(slot, request);
                 }
-                Effect::Reconnect => self.reconnect(slot),
+                Effect::Reconnect(_) => self.reconnect(slot),
                 Effect::Complete(tag, outcome) => self.completed(slot, tag, outcome),
                 Effect::Lost(tag, reason) => self.lost(slot, tag, reason),
                 Effect::Wanted(tag) => {
@@ -265,6 +265,7 @@ impl World {
                 self.granted(slot, tag, waiting.lock, grant, waiting.terms, key);
             }
             (Call::Acquire(waiting), Outcome::Failed(error)) => {
+                self.clients[slot].actors[number].has_fewer(waiting.lock, self.now);
                 self.checks.queue.withdrawn(slot, tag);
                 self.tell(slot, "failed", tag, &[("kind", &error.kind())]);
                 self.refused(slot, &waiting.patience, waiting.terms, waiting.lock, error.kind());
@@ -411,6 +412,7 @@ impl World {
             call,
             lock,
             token,
+            asked: terms.lease,
             lost: None,
             seen,
             end: local,

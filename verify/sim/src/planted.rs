@@ -145,6 +145,13 @@ pub const TABLE: &[Planted] = &[
         "a local run serves who came after a stranger, however long it holds",
     ),
     code(138, Bug::OvertakenNews, "an answer that nobody waits undoes the push that overtook it"),
+    code(146, Bug::NestedLeaseKept, "the store keeps a lock for what a nested hold had asked"),
+    code(147, Bug::ReturnUntold, "a holder is not told of a parked waiter that waits again"),
+    scripts(
+        147,
+        "scripts: a holder is not told of a parked waiter that waits again",
+        &[("  return w, parked and alone\n", "  return w\n")],
+    ),
     code(144, Bug::JoinForgotten, "a re-entry that waits for a renewal goes with its outer hold"),
     code(145, Bug::BranchesWait, "two acquires of one owner wait for each other"),
     code(160, Bug::SilenceNotStretched, "who waits far back is passed over by the claim"),

@@ -115,6 +115,7 @@ impl World {
         self.checks.executed(self.now, clock, incarnation, op, &result, &sent, names, muted);
         self.server.reach.sent = sent;
         self.server.reach.sent.clear();
+        self.told_of_waiter(op, &result, conn, clock);
         result
     }
 
@@ -135,6 +136,29 @@ impl World {
             self.peek(&name, clock);
         }
         self.rested(clock);
+    }
+
+    /// Now and then: whoever holds a lock that somebody waits for has been told so.
+    fn told_of_waiter(
+        &mut self,
+        op: &Op,
+        result: &Result<Reply, Failure>,
+        conn: ConnId,
+        clock: u64,
+    ) {
+        let Some(name) = crate::check::queued(op, result) else { return };
+        // No draw: a look must not change what happens next.
+        if !(self.now ^ conn as u64).is_multiple_of(4) {
+            return;
+        }
+        let Some(info) = self.peek(&name.clone(), clock) else { return };
+        let listening = &self.server.reach.listening;
+        let hears = |client: &str| {
+            incarnation_of(client).is_some_and(|it| listening.get(it) == Some(&true))
+        };
+        if let Err(what) = self.checks.told.waits(&info, hears) {
+            self.checks.fail("queue order", self.now, || what);
+        }
     }
 
     /// An acquire takes no effect any more when its client has done with it.
@@ -226,10 +250,13 @@ impl World {
             }
         }
         self.server.reach.listening.fill(false);
+        self.checks.told.unclear();
     }
 
     /// Brings the store's view of a subscriber up to date.
     fn listen(&mut self, incarnation: usize) {
+        // What was said meanwhile was said to nobody.
+        self.checks.told.unclear();
         let open = !self.server.open[incarnation].is_empty();
         self.server.reach.listening[incarnation] = open && !self.server.polling[incarnation];
     }

@@ -252,17 +252,19 @@ impl World {
         self.trace.line(self.now, || format!("c{slot} makes its handle of lock {lock} anew"));
     }
 
-    /// The store keeps a lock for what its present holder asked, not for what one before it did.
+    /// The store keeps a lock for what its present holds ask, not for what one before them, or beside
+    /// them, did.
     fn kept(&mut self, slot: usize, actor: usize, lock: usize) {
         let client = &self.clients[slot];
         let it = &client.actors[actor];
         let Who::Local { incarnation, .. } = it.who else { return };
         let grace = 8 * self.plan.latency.1 + 5 * MS;
         let since = it.held.iter().filter(|held| held.lock == lock).map(|held| held.since).min();
+        let since = since.map(|since| since.max(it.fewer[lock]));
         if !self.checks.queue.strict || since.is_none_or(|since| since + grace > self.now) {
             return;
         }
-        let asked = it.asked[lock];
+        let asked = it.asks(lock);
         let most = asked + asked / 50 + Duration::from_millis(20);
         let (name, clock) = (self.names[lock].clone(), self.server.clock.read(self.now));
         let Some(info) = self.peek(&name, clock) else { return };
@@ -350,8 +352,17 @@ impl World {
             self.cover.add(Cover::CancelWhileWaiting);
             self.tell(slot, "cancelled", tag, &[]);
             self.checks.queue.withdrawn(slot, tag);
+            let now = self.now;
             let it = &mut self.clients[slot].actors[actor];
+            let lock =
+                it.open.iter().find(|open| open.tag == tag).and_then(|open| match &open.call {
+                    Call::Acquire(waiting) => Some(waiting.lock),
+                    _ => None,
+                });
             it.open.retain(|open| open.tag != tag);
+            if let Some(lock) = lock {
+                it.has_fewer(lock, now);
+            }
             it.cancel_at = None;
         } else {
             self.checks.fail("cancel", self.now, || {
@@ -367,10 +378,8 @@ impl World {
         let now = self.local(slot);
         let incarnation = self.clients[slot].incarnation;
         let held: Held = self.clients[slot].actors[actor].held.remove(index);
-        for other in &mut self.clients[slot].actors[actor].held {
-            // Levels of one owner end with the latest of them; this one may have been it.
-            other.end = fencelock_engine::Time::ZERO;
-        }
+        // Levels of one owner end with the latest of them; this one may have been it.
+        self.clients[slot].actors[actor].has_fewer(held.lock, self.now);
         let engine = &self.clients[slot].engine;
         let good = |at| engine.remaining(at, held.key).is_some_and(|left| !left.is_zero());
         // A reading that is a little old may see the last moments of a hold.
@@ -482,6 +491,9 @@ impl World {
                 let it = &mut self.clients[slot].actors[actor];
                 it.open.push(open);
                 it.asked[lock] = it.asked[lock].max(lease);
+                if let Some(held) = it.held.iter_mut().find(|held| held.tag == hold) {
+                    held.asked = held.asked.max(lease);
+                }
                 if self.plan.habits.branch > 0 && !self.quiet {
                     let soon = self.dice.below(MS);
                     self.schedule_turn(slot, actor, soon);

@@ -215,6 +215,7 @@ impl World {
                 cancel_at: None,
                 regret: false,
                 asked: vec![Duration::ZERO; self.plan.locks],
+                fewer: vec![0; self.plan.locks],
             })
             .collect();
         let client = &mut self.clients[slot];

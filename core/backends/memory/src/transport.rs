@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fencelock_engine::reply::Failure;
 use fencelock_engine::request::Request;
 use fencelock_engine::store::Caller;
-use fencelock_engine::transport::{Capabilities, Sink, Transport};
+use fencelock_engine::transport::{Capabilities, Doubt, Sink, Transport};
 use fencelock_engine::{ClientId, Error, Event};
 
 use crate::clock;
@@ -90,7 +90,7 @@ impl Transport for MemoryTransport {
 
     /// There is no connection to lose: what was enqueued and not flushed fails as not sent, and
     /// the next [`flush`](Transport::flush) tells so.
-    fn reconnect(&self) {
+    fn reconnect(&self, _: Doubt) {
         // Under the store's mutex, so that what a flush executes is answered before.
         let state = self.store.lock();
         let requests = std::mem::take(&mut *self.queue());

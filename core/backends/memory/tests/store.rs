@@ -7,10 +7,13 @@ use std::time::Duration;
 
 use fencelock_engine::reply::{Abandoned, Broken, Failure, Push, Released, Standing};
 use fencelock_engine::request::{Op, Release, Request, RequestId};
-use fencelock_engine::transport::{Sink, Transport};
+use fencelock_engine::transport::{Doubt, Sink, Transport};
 use fencelock_engine::{ClientId, Event};
 use fencelock_memory::{MemoryTransport, Options, open};
 use fencelock_testkit::recorder::{BOUND, Client, LEASE, fresh, hold, name};
+
+/// These stores give the connection up whatever is owed.
+const DOUBT: Doubt = Doubt { owed: RequestId(0), heard: None };
 
 fn client(store: &str) -> Client<MemoryTransport> {
     let options = Options::from_url(&format!("memory:{store}")).unwrap();
@@ -235,7 +238,7 @@ fn a_delivery_may_flush_and_cause_others() {
 fn reconnect_fails_what_was_not_flushed() {
     let one = client(&store());
     let id = one.send(Op::Time);
-    one.transport.reconnect();
+    one.transport.reconnect(DOUBT);
     one.transport.flush();
     assert_eq!(one.reply(id), Err(Failure::NotSent));
     one.up();

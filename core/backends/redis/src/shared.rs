@@ -11,7 +11,7 @@ use fencelock_engine::event::Event;
 use fencelock_engine::redis::{Codec, Command, Inbox, Listing, Script};
 use fencelock_engine::reply::Failure;
 use fencelock_engine::request::{Op, Request, RequestId};
-use fencelock_engine::transport::{Sink, Watcher};
+use fencelock_engine::transport::{Doubt, Sink, Watcher};
 
 use crate::encode;
 use crate::link::{Link, Writer};
@@ -36,6 +36,16 @@ pub(crate) enum Awaited {
     Script(&'static str, Vec<RequestId>),
 }
 
+impl Awaited {
+    /// Whether `request` waits for it.
+    fn is_for(&self, request: RequestId) -> bool {
+        match self {
+            Awaited::Request(id, _) | Awaited::Round(id, ..) => *id == request,
+            Awaited::Script(_, ids) => ids.contains(&request),
+        }
+    }
+}
+
 /// Who may write to the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
@@ -56,8 +66,10 @@ struct Line {
     /// Told apart from the connections before: a thread may still be writing to one of those.
     epoch: u64,
     turn: Turn,
-    /// It may be dead: nothing was answered for long.
+    /// The engine doubts it: nothing was answered for long.
     doubted: bool,
+    /// Whose answer the engine was passed last.
+    told: Option<RequestId>,
     /// Why it is to be given up.
     end: Option<String>,
 }
@@ -111,7 +123,17 @@ impl Shared {
         if self.is_closed() {
             events.clear();
         } else if !events.is_empty() {
+            self.tells(events);
             self.sink.deliver_all(events);
+        }
+    }
+
+    /// An answer ends the engine's doubt, and so ours; before the engine hears it, so that a doubt
+    /// that comes after it is not lost.
+    fn tells(&self, events: &[Event]) {
+        let Some(told) = events.iter().rev().find_map(answered) else { return };
+        if let Some(line) = &mut self.state().line {
+            (line.told, line.doubted) = (Some(told), false);
         }
     }
 
@@ -205,11 +227,16 @@ impl Shared {
         }
     }
 
-    /// The connection may be dead; so it is until something is answered on it.
-    pub(crate) fn doubt(&self) {
-        if let Some(line) = &mut self.state().line {
-            line.doubted = true;
-        }
+    /// The connection may be dead; so it is until the engine is passed an answer. A doubt that comes
+    /// late is none: the engine has been passed one since, or it will be, or the connection is another.
+    pub(crate) fn doubt(&self, doubt: Doubt) {
+        let mut state = self.state();
+        let owes = state.in_flight.iter().any(|pending| pending.what.is_for(doubt.owed));
+        let Some(line) = state.line.as_mut().filter(|line| owes && line.told == doubt.heard) else {
+            return;
+        };
+        line.doubted = true;
+        drop(state);
         self.call_pump();
     }
 
@@ -255,8 +282,8 @@ impl Shared {
             if let Some(watcher) = &state.watcher {
                 sockets.iter().for_each(|socket| watcher.watch(*socket));
             }
-            state.line =
-                Some(Line { link, sockets, epoch, turn: Turn::Free, doubted: false, end: None });
+            let (turn, doubted, told, end) = (Turn::Free, false, None, None);
+            state.line = Some(Line { link, sockets, epoch, turn, doubted, told, end });
         }
     }
 
@@ -287,14 +314,10 @@ impl Shared {
 
     /// Whose answer has come.
     pub(crate) fn answered(&self) -> Option<Awaited> {
-        let mut state = self.state();
-        if let Some(line) = &mut state.line {
-            line.doubted = false;
-        }
-        state.in_flight.pop_front().map(|pending| pending.what)
+        self.state().in_flight.pop_front().map(|pending| pending.what)
     }
 
-    /// Whether the connection may be dead.
+    /// Whether the engine doubts the connection.
     pub(crate) fn is_doubted(&self) -> bool {
         self.state().line.as_ref().is_some_and(|line| line.doubted)
     }
@@ -378,6 +401,14 @@ impl State {
         if let Some(line) = &mut self.line {
             line.end.get_or_insert(reason);
         }
+    }
+}
+
+/// Whose answer an event is; what is known without the server is none.
+fn answered(event: &Event) -> Option<RequestId> {
+    match event {
+        Event::Reply { request, result: Ok(_) | Err(Failure::Refused(_)) } => Some(*request),
+        _ => None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fencelock_engine::redis::Codec;
 use fencelock_engine::request::Request;
-use fencelock_engine::transport::{Capabilities, Sink, Transport, Watcher};
+use fencelock_engine::transport::{Capabilities, Doubt, Sink, Transport, Watcher};
 use fencelock_engine::{ClientId, Error};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
@@ -62,8 +62,8 @@ impl Transport for RedisTransport {
         self.shared.flush();
     }
 
-    fn reconnect(&self) {
-        self.shared.doubt();
+    fn reconnect(&self, doubt: Doubt) {
+        self.shared.doubt(doubt);
     }
 
     fn close(&self) {

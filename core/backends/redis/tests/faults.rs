@@ -9,7 +9,7 @@ use common::{Client, acquire, hold, name};
 use fencelock_engine::event::Event;
 use fencelock_engine::reply::{Body, Failure, Push, Released, Standing};
 use fencelock_engine::request::Op;
-use fencelock_engine::transport::Transport;
+use fencelock_engine::transport::{Doubt, Transport};
 use fencelock_redis::Options;
 use fencelock_testkit::{Fault, Proxy, RedisServer, eventually, skip_servers};
 
@@ -145,7 +145,7 @@ fn a_connection_that_stays_silent_gives_way_to_one_that_is_answered() {
     let asked = client.send(Op::Time);
     eventually("it is lost", || (proxy.counts().swallowed_requests > 0).then_some(()));
     proxy.set(Fault::Pass);
-    client.transport.reconnect();
+    client.transport.reconnect(Doubt { owed: asked, heard: None });
     assert_eq!(client.answer(asked), Err(Failure::Unknown));
     assert!(client.await_down().contains("another connection"));
     client.await_up();
@@ -162,7 +162,7 @@ fn a_connection_whose_server_stands_still_is_kept() {
     let client = through(&proxy);
     server.stop().unwrap();
     let asked = client.send(Op::Time);
-    client.transport.reconnect();
+    client.transport.reconnect(Doubt { owed: asked, heard: None });
     eventually("another one is made", || (proxy.counts().connections > 1).then_some(()));
     server.cont().unwrap();
     assert!(client.answer(asked).is_ok());

@@ -38,8 +38,9 @@ struct Entry {
 enum Fate {
     /// It was only looked at.
     Read,
-    /// It was used, and is kept for so long when it has nothing to tell.
-    Used(Duration),
+    /// It was used, and is kept for so long when it has nothing to tell: as its latest release says,
+    /// if there was one.
+    Used(Option<Duration>),
     /// It was looked at for whether it may be forgotten, which it may not.
     Left,
     /// It may.
@@ -63,7 +64,7 @@ impl<'a> Batch<'a> {
         let (now, caller, floor) = (self.now, self.caller, self.floor);
         Ok(match op {
             Op::Acquire(ask) => {
-                let retention = ask.after.as_ref().map_or(RETENTION, |after| after.retention);
+                let retention = ask.after.as_ref().map(|after| after.retention);
                 self.touch(&ask.lock, retention, |record, post| {
                     if record.last > 0 || floor <= now {
                         return record.acquire(now, caller, ask, post);
@@ -77,7 +78,7 @@ impl<'a> Batch<'a> {
             Op::Beat(beats) => {
                 let mut states = Vec::with_capacity(beats.len());
                 for beat in beats {
-                    let state = self.touch(&beat.lock, RETENTION, |record, post| {
+                    let state = self.touch(&beat.lock, None, |record, post| {
                         record.beat(now, caller, beat, post)
                     })?;
                     states.push(state.and_then(|state| state));
@@ -85,12 +86,12 @@ impl<'a> Batch<'a> {
                 Ok(Body::Beat(states))
             }
             Op::Release(release) => self
-                .touch(&release.lock, release.retention, |record, post| {
+                .touch(&release.lock, Some(release.retention), |record, post| {
                     record.release(now, release, post)
                 })?
                 .map(Body::Release),
             Op::Break(what) => self
-                .touch(&what.lock, RETENTION, |record, post| record.break_lock(now, what, post))?
+                .touch(&what.lock, None, |record, post| record.break_lock(now, what, post))?
                 .map(Body::Break),
             Op::Inspect(name) => match self.load(name)? {
                 Ok(entry) => {
@@ -127,7 +128,9 @@ impl<'a> Batch<'a> {
             match entry.fate {
                 Fate::Read => continue,
                 Fate::Left => {}
-                Fate::Used(retention) => keep.used(record, self.now, retention),
+                Fate::Used(retention) => {
+                    keep.used(record, self.now, retention.unwrap_or(RETENTION));
+                }
                 Fate::Forgotten => {
                     floor = floor.max(record.last);
                     rows::forget(self.conn, name)?;
@@ -151,7 +154,7 @@ impl<'a> Batch<'a> {
     fn touch<T>(
         &mut self,
         name: &Name,
-        retention: Duration,
+        retention: Option<Duration>,
         change: impl FnOnce(&mut Record, &mut Post) -> T,
     ) -> Result<Result<T, Refusal>, Fault> {
         if let Err(refusal) = self.load(name)? {
@@ -159,7 +162,8 @@ impl<'a> Batch<'a> {
         }
         let now = self.now;
         let entry = self.records.entry(name.clone()).or_insert_with(|| Entry::new(None, now));
-        entry.fate = Fate::Used(retention);
+        let before = if let Fate::Used(before) = entry.fate { before } else { None };
+        entry.fate = Fate::Used(retention.or(before));
         Ok(Ok(change(&mut entry.new.record, &mut self.post)))
     }
 

@@ -12,7 +12,7 @@ CREATE TABLE IF NOT EXISTS fencelock_meta (
     layout INTEGER NOT NULL,
     boot TEXT NOT NULL,     -- the boot in which `ahead` counts
     ahead INTEGER NOT NULL, -- the store's time minus the boot clock
-    skew INTEGER NOT NULL,  -- the store's time minus the wall clock as the boot was noted
+    skew INTEGER NOT NULL,  -- the store's time minus the wall clock, as the latest writer found it
     floor INTEGER NOT NULL  -- no token of a lock that was forgotten lies above
 ) STRICT;
 CREATE TABLE IF NOT EXISTS fencelock_locks (

@@ -36,10 +36,14 @@ pub(crate) struct Done {
     pub told: Vec<String>,
 }
 
+/// By how much the store's time may come to differ from the wall clock, other than it is noted, in
+/// microseconds: when the wall clock is set, it is noted anew.
+const SKEW_SLACK: u64 = 100_000;
+
 /// The boot that a file was last used in.
 struct Noted {
     boot: String,
-    /// The store's time minus the wall clock then.
+    /// The store's time minus the wall clock, as of the latest writing.
     skew: i64,
 }
 
@@ -51,6 +55,8 @@ pub(crate) struct Store {
     checked: Instant,
     clock: Clock,
     ahead: i64,
+    /// The store's time minus the wall clock, as the file has it.
+    skew: i64,
     /// No token of a lock that was forgotten lies above.
     pub(crate) floor: u64,
     patience: Duration,
@@ -82,6 +88,7 @@ impl Store {
             checked: Instant::now(),
             clock,
             ahead: 0,
+            skew: 0,
             floor: 0,
             patience: options.busy_timeout,
             version: 0,
@@ -196,13 +203,28 @@ impl Store {
         if noted.is_some() {
             self.conn.execute_batch(schema::NEW_BOOT)?;
         }
-        let (micros, wall) = (self.clock.micros(), wall());
         self.ahead = self.clock.ahead(highest);
-        let skew = micros.saturating_add(self.ahead).saturating_sub(wall);
+        let skew = self.present_skew();
         self.conn.execute(
             "INSERT OR REPLACE INTO fencelock_meta VALUES (1, ?1, ?2, ?3, ?4, ?5)",
             (schema::LAYOUT, self.clock.boot(), self.ahead, skew, highest),
         )?;
+        Ok(())
+    }
+
+    /// The store's time minus the wall clock.
+    fn present_skew(&self) -> i64 {
+        self.clock.micros().saturating_add(self.ahead).saturating_sub(wall())
+    }
+
+    /// Notes it anew when the wall clock was set: by it another boot tells when our holds are over.
+    /// Within a transaction that writes and has read the row.
+    fn note_skew(&mut self) -> Result<(), Fault> {
+        let skew = self.present_skew();
+        if skew.abs_diff(self.skew) > SKEW_SLACK {
+            self.conn.prepare_cached("UPDATE fencelock_meta SET skew = ?1")?.execute([skew])?;
+            self.skew = skew;
+        }
         Ok(())
     }
 
@@ -243,6 +265,7 @@ impl Store {
         }
         let result = self.batch(caller, requests).and_then(|done| {
             if writes {
+                self.note_skew()?;
                 news::forget(&self.conn, seen)?;
             }
             Ok(done)
@@ -282,11 +305,12 @@ impl Store {
 
     /// Another process may have upgraded the file, or another machine may use it too.
     pub(crate) fn check_meta(&mut self) -> Result<(), Fault> {
-        let (layout, ahead, floor, same) = self
+        let (layout, ahead, floor, same, skew) = self
             .conn
-            .prepare_cached("SELECT layout, ahead, floor, boot = ?1 FROM fencelock_meta")?
+            .prepare_cached("SELECT layout, ahead, floor, boot = ?1, skew FROM fencelock_meta")?
             .query_row([self.clock.boot()], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?, row.get::<_, bool>(3)?))
+                let floor: i64 = row.get(2)?;
+                Ok((row.get(0)?, row.get(1)?, floor, row.get::<_, bool>(3)?, row.get(4)?))
             })?;
         self.check_layout(layout)?;
         if !same {
@@ -296,7 +320,7 @@ impl Store {
                 self.path.display()
             )));
         }
-        self.ahead = ahead;
+        (self.ahead, self.skew) = (ahead, skew);
         self.floor = u64::try_from(floor).unwrap_or(0);
         Ok(())
     }

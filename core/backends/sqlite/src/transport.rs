@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use fencelock_engine::request::Request;
 use fencelock_engine::store::Caller;
-use fencelock_engine::transport::{Capabilities, Sink, Transport};
+use fencelock_engine::transport::{Capabilities, Doubt, Sink, Transport};
 use fencelock_engine::{ClientId, Error, ErrorKind};
 
 use crate::clock::Clock;
@@ -98,7 +98,7 @@ impl Transport for SqliteTransport {
         self.queue.flush();
     }
 
-    fn reconnect(&self) {
+    fn reconnect(&self, _: Doubt) {
         self.queue.reconnect();
     }
 

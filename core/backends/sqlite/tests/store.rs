@@ -9,14 +9,17 @@ use std::time::Duration;
 use fencelock_engine::reply::{
     Abandoned, Body, Broken, Failure, Push, Refusal, RefusalKind, Released, Standing, State,
 };
-use fencelock_engine::request::{Acquire, Break, Op, Release};
-use fencelock_engine::transport::Transport;
+use fencelock_engine::request::{Acquire, Break, Op, Release, RequestId};
+use fencelock_engine::transport::{Doubt, Transport};
 use fencelock_engine::{ClientId, Error, ErrorKind, Event, Name};
 use fencelock_sqlite::{Options, SqliteTransport, Synchronous, open};
 use fencelock_testkit::eventually;
 use fencelock_testkit::recorder::{BOUND, Client, LEASE, Recorder, fresh, hold, name};
 use rusqlite::Connection;
 use tempfile::TempDir;
+
+/// These stores give the connection up whatever is owed.
+const DOUBT: Doubt = Doubt { owed: RequestId(0), heard: None };
 
 struct File {
     path: PathBuf,
@@ -550,7 +553,7 @@ fn reconnect_and_close() {
     let one = client(&file.path);
     let first = hold();
     one.take(&lock, first);
-    one.transport.reconnect();
+    one.transport.reconnect(DOUBT);
     one.up();
     assert_eq!(one.beat(&lock, first).standing, Standing::Granted, "holds outlive a connection");
     one.transport.close();
@@ -558,7 +561,7 @@ fn reconnect_and_close() {
     let delivered = one.recorder.delivered();
     one.send(Op::Time);
     one.transport.flush();
-    one.transport.reconnect();
+    one.transport.reconnect(DOUBT);
     assert_eq!(one.recorder.delivered(), delivered);
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use fencelock_engine::request::Request;
-use fencelock_engine::transport::{Capabilities, Farewell, Sink, Transport};
+use fencelock_engine::transport::{Capabilities, Doubt, Farewell, Sink, Transport};
 use fencelock_engine::zookeeper::Machine;
 use fencelock_engine::{ClientId, Error};
 use tokio::runtime::Handle;
@@ -72,7 +72,7 @@ impl Transport for ZooKeeperTransport {
 
     /// Closes the connection and takes the session up by another, to another server where the URL
     /// names several: holds and places in the queue are the session's, and stay.
-    fn reconnect(&self) {
+    fn reconnect(&self, _: Doubt) {
         self.shared.reconnect();
     }
 

@@ -8,10 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use common::{World, granted};
 use fencelock_engine::event::Event;
 use fencelock_engine::reply::{Failure, Push, Released, Standing};
-use fencelock_engine::request::{Op, Release};
-use fencelock_engine::transport::{Sink, Transport};
+use fencelock_engine::request::{Op, Release, RequestId};
+use fencelock_engine::transport::{Doubt, Sink, Transport};
 use fencelock_testkit::recorder::{BOUND, hold, name};
 use fencelock_testkit::{Fault, Proxy, eventually, skip_servers};
+
+/// These stores give the connection up whatever is owed.
+const DOUBT: Doubt = Doubt { owed: RequestId(0), heard: None };
 
 fn down(client: &common::ZkClient) {
     let down = |event: &Event| matches!(event, Event::Down { .. }).then_some(());
@@ -142,7 +145,7 @@ fn a_connection_whose_server_answers_nothing_is_given_up_and_the_session_kept() 
         }
         let request = client.send(Op::Acquire(ask));
         client.transport.flush();
-        client.transport.reconnect();
+        client.transport.reconnect(DOUBT);
         assert_eq!(client.reply(request), Err(Failure::Unknown), "round {round}");
         down(&client);
         for proxy in &proxies {
@@ -179,7 +182,7 @@ fn a_session_that_ends_while_its_connection_is_given_up_is_replaced() {
     let (lock, id) = (name("outlived"), hold());
     client.take(&lock, id);
     proxy.set(Fault::Refuse);
-    client.transport.reconnect();
+    client.transport.reconnect(DOUBT);
     down(&client);
     eventually("the session's end", || bare.children("/outlived").is_empty().then_some(()));
     proxy.set(Fault::Pass);

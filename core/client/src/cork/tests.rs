@@ -3,7 +3,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 
 use fencelock_engine::request::Request;
-use fencelock_engine::transport::Transport;
+use fencelock_engine::transport::{Doubt, Transport};
 
 use super::{begin, end, flush};
 
@@ -26,7 +26,7 @@ impl Transport for Counts {
     fn executes(&self) -> bool {
         self.executes
     }
-    fn reconnect(&self) {}
+    fn reconnect(&self, _: Doubt) {}
     fn close(&self) {}
 }
 
@@ -114,7 +114,7 @@ fn the_stack_stays_flat() {
         fn executes(&self) -> bool {
             true
         }
-        fn reconnect(&self) {}
+        fn reconnect(&self, _: Doubt) {}
         fn close(&self) {}
     }
     let chain = Arc::new(Chain { left: AtomicUsize::new(100), ..Chain::default() });

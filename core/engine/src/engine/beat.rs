@@ -52,7 +52,7 @@ impl<C: Clone> Engine<C> {
         if entry.holder.is_some() && entry.group_end() <= entry.valid_until {
             // It ends on time, by itself. An answer that somebody waits for is still due, and so is
             // what the store must be told of a holder that asks for less.
-            let told = entry.shortened <= entry.heard || planted!(ShorteningCancelled);
+            let told = self.lent_beyond(now, key).is_none() || planted!(ShorteningCancelled);
             let idle = entry.flight.is_none() && !entry.claim && told;
             if idle && self.companions(key).is_empty() {
                 self.no_beat(key);
@@ -127,37 +127,77 @@ impl<C: Clone> Engine<C> {
                 None => entry.valid_until = entry.valid_until.min(valid_until(now, lease)),
             }
         }
+        let first = used > entry.shown;
+        entry.news = false;
+        entry.shown = used;
+        // It may be answered as a hold's although it was a waiter's.
+        entry.lent = entry.lent.max(valid_until(now, lease));
         // Nobody is ahead of one that holds, should the store have it in the queue again.
         let ahead = if entry.at == At::Queued { entry.ahead } else { 0 };
         let (lock, hold) = (entry.name.clone(), entry.id);
         let silence = self.options.stretched(claim, ahead);
         let beat = Beat { lock, hold, lease, used, silence, local_waiters };
-        Some((beat, Beaten { entry: key, lease, used, called, ahead }))
+        Some((beat, Beaten { entry: key, lease, used, first, called, ahead }))
     }
 
-    /// Until when the present holds, of which the store has not heard yet, may be trusted by what
-    /// they ask for; what the store keeps for longer was asked by a holder before.
-    fn asked_until(&self, now: Time, key: Key) -> Option<Time> {
-        let entry = self.entries.get(key).filter(|entry| entry.used > entry.heard)?;
+    /// Until when the present holds may be trusted by what they, and the calls that wait for their
+    /// renewal, ask for; what the store keeps for longer was asked for those that are over. An answer
+    /// to a request that left at `sent` is one to the calls that came before.
+    fn asked_until(&self, now: Time, key: Key, sent: Option<Time>) -> Option<Time> {
+        let entry = self.entries.get(key)?;
         let leases = self.options.keeping == Keeping::Leases && !planted!(HandOffUntold);
         let holder = entry.holder.as_ref().filter(|_| leases)?;
+        let lasts = |from: Time, lease: Duration| valid_until(from, lease.max(MIN_LEASE));
         let holds = holder.holds.iter().filter_map(|hold| self.holds.get(hold.key()));
-        let leases = holds
-            .map(|hold| hold.lease.map_or(self.options.lease, |_| lease_for(hold.end.since(now))));
-        leases.max().map(|lease| valid_until(now, lease))
+        let held = holds.map(|hold| {
+            let rest = |_| lease_for(hold.end.since(now));
+            lasts(now, hold.lease.map_or(self.options.lease, rest)).max(hold.extended)
+        });
+        let calls = entry.companions.iter().filter_map(|call| self.calls.get(call.key()));
+        let awaited = calls.filter_map(|call| {
+            let from = sent.map_or(call.since, |sent| sent.max(call.since));
+            match &call.kind {
+                CallKind::Extend { lease, .. } => Some(lasts(from, *lease)),
+                CallKind::Join(ask) => {
+                    // A ceiling ends it before its lease would.
+                    let most = ask.max_hold.map_or(Duration::MAX, lease_for);
+                    Some(lasts(from, ask.lease.map_or(self.options.lease, |it| it.min(most))))
+                }
+                CallKind::Acquire(_) => None,
+            }
+        });
+        held.chain(awaited).max()
     }
 
-    /// At a grant: trusts the lock no longer than its holder asks, when one before it asked more,
-    /// and tells the store so at once.
+    /// The same, where the store may keep the lock for longer; by less than a clock may be wrong it
+    /// is not worth a request.
+    fn lent_beyond(&self, now: Time, key: Key) -> Option<Time> {
+        let lent = self.entries.get(key)?.lent;
+        self.asked_until(now, key, None).filter(|until| lent > *until + DRIFT_FIXED)
+    }
+
+    /// Trusts the lock no longer than its present holds ask, when one before them, or beside them,
+    /// had asked for more, and tells the store so at once. It shortens a lease only at the first word
+    /// of another holder, which late copies of what was said before cannot be. So the holder speaks
+    /// as another one, under a token that nobody is given.
     pub(super) fn shorten(&mut self, now: Time, key: Key) {
-        let Some(until) = self.asked_until(now, key) else { return };
+        let Some(until) = self.lent_beyond(now, key) else { return };
         let Some(entry) = self.entries.get_mut(key) else { return };
-        if entry.valid_until > until {
-            entry.valid_until = until;
-            entry.shortened = entry.used;
-            self.beat_by(key, now);
-            self.arm(key);
+        if entry.at != At::Held || entry.parting.is_some() {
+            return;
         }
+        let spoken = entry.shown >= entry.used;
+        // An explicit owner's hold has no others in it, and its owner's other holds show this token.
+        if spoken && (entry.owner.is_some() || planted!(NestedLeaseKept)) {
+            return;
+        }
+        // Without a token left the beat brings more, and its answer leads here again.
+        if spoken && entry.used < entry.end {
+            entry.used += 1;
+        }
+        entry.valid_until = entry.valid_until.min(until);
+        self.beat_by(key, now);
+        self.arm(key);
     }
 
     /// The lease to ask for at a renewal: what the holder needs, and what anybody waits for.
@@ -265,6 +305,7 @@ impl<C: Clone> Engine<C> {
                 // Answered before the grant that overtook it. Whatever was asked after the grant
                 // is not answered so, unless the store has gone back to before it.
                 entry.valid_until = entry.valid_until.max(valid_until(sent, entry.claim_lease));
+                entry.lent = entry.lent.max(entry.valid_until);
                 self.beat_by(key, now);
             }
             // The store has it under another token: this tenure is over, and goes back.
@@ -334,7 +375,7 @@ impl<C: Clone> Engine<C> {
         // A session gives what is left of it.
         let given = part.lease.min(state.lease);
         let answered = valid_until(sent, given);
-        let asked = self.asked_until(now, key).filter(|_| part.used < used);
+        let asked = self.asked_until(now, key, Some(sent)).filter(|_| part.used < used);
         let until = asked.map_or(answered, |asked| asked.min(answered));
         if until < answered {
             self.beat_by(key, now);
@@ -343,6 +384,9 @@ impl<C: Clone> Engine<C> {
         if until > entry.valid_until {
             entry.valid_until = until;
             entry.asked = given;
+        }
+        if part.first {
+            entry.lent = answered;
         }
         entry.contact = entry.contact.max(sent);
         entry.heard = entry.heard.max(part.used);
@@ -364,6 +408,7 @@ impl<C: Clone> Engine<C> {
             if state.others_waiting > 0 && !planted!(OthersIgnored) {
                 self.tell_wanted(now, key);
             }
+            self.shorten(now, key);
         }
     }
 
@@ -391,8 +436,10 @@ impl<C: Clone> Engine<C> {
                     let outcome = match self.holds.get_mut(hold.key()) {
                         Some(hold) if hold.lost.is_none() => {
                             // Of a hold that the watchdog keeps, the store's lease is what grew.
+                            let until = valid_until(sent, asked);
+                            hold.extended = hold.extended.max(until);
                             if hold.end != Time::MAX {
-                                hold.end = hold.end.max(valid_until(sent, asked));
+                                hold.end = hold.end.max(until);
                             }
                             self.update_end(now, key);
                             Outcome::Extended

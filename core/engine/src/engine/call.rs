@@ -79,6 +79,8 @@ pub(crate) struct Hold<C> {
     pub lease: Option<Duration>,
     /// When it ends by itself; `Time::MAX` when the watchdog keeps it.
     pub end: Time,
+    /// Until when an extend promised it, though the watchdog keeps it.
+    pub extended: Time,
     pub wanted: bool,
     pub lost: Option<LossReason>,
 }

@@ -104,8 +104,8 @@ pub(crate) struct Entry<C> {
     /// The highest of them that the store has heard of. It takes a renewal with a higher one as
     /// another holder's, and keeps the lock no longer than that one asks.
     pub heard: u64,
-    /// Given out to a holder that asks for less than the store keeps: it is to hear of that.
-    pub shortened: u64,
+    /// The highest of them that was sent to it, whether or not it was heard.
+    pub shown: u64,
     pub end: u64,
     pub abandoned: Abandoned,
     /// How many losses the grant told of.
@@ -113,6 +113,9 @@ pub(crate) struct Entry<C> {
     pub valid_until: Time,
     /// The lease of the request that `valid_until` counts from.
     pub asked: Duration,
+    /// Until when the store may keep the lock, by all that was asked of it, counted as
+    /// `valid_until` is.
+    pub lent: Time,
     /// When the last request was sent that the store answered 'granted'.
     pub contact: Time,
     /// The grant came by push and the store has not heard from us since.
@@ -120,6 +123,9 @@ pub(crate) struct Entry<C> {
     /// The push overtook the answer to a request that was in flight.
     pub overtook: bool,
     pub others: u32,
+    /// The store's word that somebody queued came while a request was in flight: its answer may be
+    /// older.
+    pub news: bool,
     /// Callers that came up to then came before whoever waits in another client.
     pub alone: Time,
     pub holder: Option<Holder>,
@@ -172,16 +178,18 @@ impl<C> Entry<C> {
             token: 0,
             used: 0,
             heard: 0,
-            shortened: 0,
+            shown: 0,
             end: 0,
             abandoned: Abandoned::No,
             losses: 0,
             valid_until: Time::ZERO,
             asked: Duration::ZERO,
+            lent: Time::ZERO,
             contact: Time::ZERO,
             claim: false,
             overtook: false,
             others: 0,
+            news: false,
             alone: Time::ZERO,
             holder: None,
             told: false,
@@ -224,13 +232,27 @@ impl<C> Entry<C> {
 
     /// So many others waited, as of a request that left at `sent`.
     pub fn hear_others(&mut self, others: u32, sent: Time) {
-        // Somebody may have come since, and the push that said so overtook this answer.
-        if others == 0 && self.others > 0 && self.alone > sent && !planted!(OvertakenNews) {
-            return;
-        }
         self.others = others;
         if others == 0 {
+            // Whoever came since, came after that.
             self.alone = self.alone.max(sent);
+        }
+        self.keep_news();
+    }
+
+    /// Somebody queued, as the store says unasked.
+    pub fn hear_wanted(&mut self, now: Time) {
+        self.news |= self.flight.is_some();
+        if self.others == 0 {
+            self.alone = now;
+        }
+        self.others = self.others.max(1);
+    }
+
+    /// What was said unasked overtook the answer that is heard now: somebody may have come since.
+    pub fn keep_news(&mut self) {
+        if self.news && !planted!(OvertakenNews) {
+            self.others = self.others.max(1);
         }
     }
 

@@ -15,6 +15,8 @@ pub(crate) struct Beaten {
     pub lease: Duration,
     /// The highest token that was shown as given out.
     pub used: u64,
+    /// No request before it showed that one: it sets the lease.
+    pub first: bool,
     /// The store's word made it leave, not the safety poll.
     pub called: bool,
     /// How many were known to be ahead of it: by that it may be silent.
@@ -94,6 +96,11 @@ impl Flights {
             self.queue.pop_front();
             self.first += 1;
         }
+    }
+
+    /// The oldest one, listings left out.
+    pub fn owed(&self) -> Option<RequestId> {
+        self.queue.front().map(|_| RequestId(self.first))
     }
 
     /// When the oldest one was sent, listings left out.

@@ -11,7 +11,9 @@ use crate::error::Error;
 use crate::event::{Effect, Outcome};
 use crate::hold::CallKey;
 use crate::options::Options;
+use crate::request::RequestId;
 use crate::time::Time;
+use crate::transport::Doubt;
 
 /// However late a store answers, a claim is no longer than this.
 const LONGEST_CLAIM: Duration = Duration::from_secs(60);
@@ -24,6 +26,8 @@ pub(crate) struct Link {
     pub up: bool,
     /// When an answer came last on the present connection.
     heard: Time,
+    /// To which request, if one came.
+    pub answered: Option<RequestId>,
     /// It has been silent for so long that it may be dead. The transport looks whether another one
     /// is answered; until then, or until an answer comes after all, nothing new is asked.
     pub doubted: bool,
@@ -39,6 +43,7 @@ impl Link {
         Link {
             up: false,
             heard: Time::ZERO,
+            answered: None,
             doubted: false,
             latency: Duration::ZERO,
             clock: StoreClock::default(),
@@ -50,7 +55,7 @@ impl Link {
     /// What of it bears on what comes: when an answer came last only while a request is out, and
     /// how long answers take only where that is longer than what is waited for anyway.
     pub fn fingerprint<H: Hasher>(&self, oldest: Option<Time>, options: &Options, state: &mut H) {
-        let Link { up, heard, doubted, latency, clock, reason, misconfigured } = self;
+        let Link { up, heard, answered: _, doubted, latency, clock, reason, misconfigured } = self;
         (up, doubted, clock, reason, misconfigured).hash(state);
         oldest.map(|oldest| oldest.max(*heard)).hash(state);
         let short = options.claim.min(options.request_timeout);
@@ -85,6 +90,7 @@ impl<C: Clone> Engine<C> {
         self.link.clock.learn(store, now);
         self.link.up = true;
         self.link.heard = now;
+        self.link.answered = None;
         self.link.doubted = false;
         self.link.reason = None;
         self.link.misconfigured = None;
@@ -124,6 +130,7 @@ impl<C: Clone> Engine<C> {
 
     /// The connection is silent for too long. Whoever holds a lock may have to know.
     pub(super) fn doubt(&mut self) {
+        let Some(owed) = self.flights.owed() else { return };
         self.link.doubted = true;
         let reason = "the store has not answered for as long as a request may take";
         for key in self.entries.keys() {
@@ -131,7 +138,7 @@ impl<C: Clone> Engine<C> {
                 self.note_failure(key, reason);
             }
         }
-        self.effects.push_back(Effect::Reconnect);
+        self.effects.push_back(Effect::Reconnect(Doubt { owed, heard: self.link.answered }));
     }
 
     /// How long a claim is that is asked for now. A store that answers late hands over late, and

@@ -122,8 +122,15 @@ impl<C: Clone> Engine<C> {
     /// One more hold under an entry that is held and has a holder.
     pub(super) fn add_hold(&mut self, now: Time, key: Key, ask: &Ask, call: C) -> HoldKey {
         let end = hold_end(ask, now);
-        let hold = Hold { call, entry: key, lease: ask.lease, end, wanted: false, lost: None };
-        let hold = HoldKey::of(self.holds.insert(hold));
+        let hold = HoldKey::of(self.holds.insert(Hold {
+            call,
+            entry: key,
+            lease: ask.lease,
+            end,
+            extended: Time::ZERO,
+            wanted: false,
+            lost: None,
+        }));
         if let Some(entry) = self.entries.get_mut(key)
             && let Some(holder) = &mut entry.holder
         {
@@ -430,7 +437,11 @@ impl<C: Clone> Engine<C> {
                 }
                 self.retire_lock(call.lock);
             }
-            CallKind::Join(_) | CallKind::Extend { .. } => {}
+            CallKind::Join(_) | CallKind::Extend { .. } => {
+                if let Some(entry) = call.entry {
+                    self.shorten(now, entry);
+                }
+            }
         }
         Some(call)
     }

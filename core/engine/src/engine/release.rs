@@ -54,6 +54,7 @@ impl<C: Clone> Engine<C> {
             }
             if !holder.holds.is_empty() {
                 self.update_end(now, key);
+                self.shorten(now, key);
                 return Ok(Ended::Done);
             }
         }
@@ -156,7 +157,7 @@ impl<C: Clone> Engine<C> {
                 tries: 1,
                 in_time: true,
             };
-            let release = entry.release(true, false, self.options.retention);
+            let release = entry.release(true, false, self.retention(entry));
             let after = Some(After { release, parting });
             if let Some(lock) = self.lock_mut(lock) {
                 lock.entry = None;
@@ -306,6 +307,7 @@ impl<C: Clone> Engine<C> {
         let id = self.send(Flight { sent: now, purpose }, Op::Acquire(acquire));
         if let Some(entry) = self.entries.get_mut(key) {
             entry.flight = Some(id);
+            entry.news = false;
             if entry.alone == Time::ZERO {
                 entry.alone = now;
             }
@@ -328,12 +330,19 @@ impl<C: Clone> Engine<C> {
         self.lock_ref(entry.lock).is_some_and(|lock| lock.waiting.iter().any(patient))
     }
 
+    /// How long the store is to keep the record: at least twice as long as a late copy of an acquire
+    /// of this hold, or of one that is asked now, may take effect.
+    fn retention(&self, entry: &Entry<C>) -> Duration {
+        self.options.retention.max(self.claim() * 2).max(entry.patience)
+    }
+
     fn send_release(&mut self, now: Time, key: Key) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let Some(parting) = &mut entry.parting else { return };
         parting.tries += 1;
         let (told, lost) = (parting.told, parting.lost);
-        let release = entry.release(told, lost, self.options.retention);
+        let Some(entry) = self.entries.get(key) else { return };
+        let release = entry.release(told, lost, self.retention(entry));
         let purpose = Purpose::Release { entry: key };
         let id = self.send(Flight { sent: now, purpose }, Op::Release(release));
         if let Some(entry) = self.entries.get_mut(key) {

@@ -24,6 +24,9 @@ impl<C: Clone> Engine<C> {
         request: RequestId,
         result: Result<Reply, Failure>,
     ) {
+        if matches!(result, Ok(_) | Err(Failure::Refused(_))) {
+            self.link.answered = Some(request);
+        }
         #[allow(unused_mut)]
         let Some(mut flight) = self.flights.take(request) else { return };
         if planted!(ValidityFromReply) {
@@ -166,6 +169,7 @@ impl<C: Clone> Engine<C> {
         entry.losses = state.losses;
         entry.valid_until = valid_until(sent, lease);
         entry.asked = lease;
+        entry.lent = valid_until(sent, lease.max(state.lease));
         entry.contact = sent;
         entry.claim = false;
         entry.hear_others(state.others_waiting, sent);
@@ -360,10 +364,7 @@ impl<C: Clone> Engine<C> {
             Push::Wanted { hold, .. } => {
                 let Some(key) = self.entry_of(hold) else { return };
                 if let Some(entry) = self.entries.get_mut(key) {
-                    if entry.others == 0 {
-                        entry.alone = now;
-                    }
-                    entry.others = entry.others.max(1);
+                    entry.hear_wanted(now);
                 }
                 self.tell_wanted(now, key);
             }
@@ -411,7 +412,9 @@ impl<C: Clone> Engine<C> {
         entry.contact = entry.queued_at;
         entry.claim = true;
         entry.overtook = entry.flight.is_some();
+        entry.lent = entry.lent.max(entry.valid_until);
         entry.others = push.others;
+        entry.keep_news();
         // The claim is answered for at once, whether or not it is long enough to begin with.
         self.beat_by(key, now);
         let step = self.next_step(now, key);

@@ -18,7 +18,7 @@ end
 if s.released == short(id) then return { now, 4, s.token } end
 if now > limit or limit > now + claim * 2 then return { now, 3, s.token } end
 
-local waiter = hear(s, id, polling, silence ~= '' and silence + 0 or nil, client)
+local waiter, newcomer = hear(s, id, polling, silence ~= '' and silence + 0 or nil, client)
 tick(s)
 if arg[12] then
   finish(s, arg[12], arg[13] + 0, arg[14] + 0)
@@ -34,6 +34,7 @@ end
 
 if waiter then
   settle(s, id, floor)
+  if newcomer and not hold_of(s, id) then tell_wanted(s) end
   return answer(standing(s, id))
 end
 
@@ -47,9 +48,7 @@ if attach == '' and ticket ~= '' then
   if not hold_of(s, id) then
     s.ticket = math.max(s.ticket, ticket)
     s.dirty = true
-    for _, held in ipairs(alone and s.holds or {}) do
-      if not held.polling then publish(s, held.client, '1 wanted ' .. held.id) end
-    end
+    if alone then tell_wanted(s) end
   end
   return answer(standing(s, id))
 end

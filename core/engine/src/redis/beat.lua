@@ -5,7 +5,7 @@ local function beat_slowly(i)
   if not s then return refused end
   local at = i * 4 - 1
   local id = arg[at]
-  local waiter = hear(s, id, polling == 1, arg[at + 3] + 0, count_of(i))
+  local waiter, newcomer = hear(s, id, polling == 1, arg[at + 3] + 0, count_of(i))
   tick(s)
   local held = hold_of(s, id)
   if held then
@@ -14,6 +14,7 @@ local function beat_slowly(i)
     s.last = math.max(s.last, now, used + BLOCK)
   end
   settle(s, waiter and id, 0)
+  if newcomer and not hold_of(s, id) then tell_wanted(s) end
   local state
   if held or waiter then
     state = standing(s, id)

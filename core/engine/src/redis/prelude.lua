@@ -182,6 +182,13 @@ local function hold_of(s, id)
   end
 end
 
+-- Every holder with an inbox hears that somebody queued.
+local function tell_wanted(s)
+  for _, held in ipairs(s.holds) do
+    if not held.polling then publish(s, held.client, '1 wanted ' .. held.id) end
+  end
+end
+
 local function is_live(w)
   return not w.parked and w.heard <= now and now < w.heard + w.silence
 end
@@ -225,10 +232,11 @@ local function with_count(client, said)
   return string.match(client, '^[^\t]*') .. (string.match(said, '\t.*') or '')
 end
 
+-- A second result says that it was parked and that nobody else is listed: a newcomer to the holders.
 local function hear(s, id, polling, silence, said)
   local w = waiter_of(s, id)
   if not w then return end
-  local parked = w.parked
+  local parked, alone = w.parked, s.listed == 0
   w.heard, w.polling, w.silence, w.parked = now, polling, silence or w.silence, false
   w.client = with_count(w.client, said)
   write(s, w)
@@ -236,7 +244,7 @@ local function hear(s, id, polling, silence, said)
     place(s, w)
     s.listed = s.listed + 1
   end
-  return w
+  return w, parked and alone
 end
 
 -- Who is listed, other than `id`.

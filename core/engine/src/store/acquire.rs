@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use crate::reply::{Refusal, Standing, State};
 use crate::request::{Acquire, Mode, Wait};
+use crate::store::queue::Heard;
 use crate::store::record::{Announce, Caller, Record, StoredHold, StoredWaiter};
 use crate::store::refusal::{check_clock, mode_unsupported};
 use crate::store::settle::{Settle, Settled};
@@ -35,7 +36,7 @@ impl Record {
             return Ok(self.state(Standing::Late));
         }
         let silence = ask.wait.map(|wait| micros_up(wait.silence));
-        let queued = self.waiters.hear(now, caller.polling, ask.hold, silence, ask.local_waiters);
+        let heard = self.waiters.hear(now, caller.polling, ask.hold, silence, ask.local_waiters);
         self.tick(now);
         if let Some(release) = &ask.after {
             self.end(release);
@@ -54,9 +55,10 @@ impl Record {
             return Ok(self.standing(now, ask.hold, settled));
         }
         // A release in the same step may have ended this very entry.
-        if queued && self.waiters.get(ask.hold).is_some() {
+        if heard != Heard::Nobody && self.waiters.get(ask.hold).is_some() {
             settle.caller = Some(ask.hold);
-            let settled = self.settle(&settle, out);
+            let mut settled = self.settle(&settle, out);
+            settled.publish_failed |= self.announce_newcomer(heard, ask.hold, &ask.lock, out);
             return Ok(self.standing(now, ask.hold, settled));
         }
         if planted!(TryPassesWaiters) && ask.wait.is_none() && ask.attach.is_none() {

@@ -3,6 +3,7 @@
 use crate::id::HoldId;
 use crate::reply::{Refusal, Standing, State};
 use crate::request::Beat;
+use crate::store::queue::Heard;
 use crate::store::record::{Announce, Caller, Record};
 use crate::store::refusal::check_clock;
 use crate::store::settle::{Settle, Settled};
@@ -26,7 +27,8 @@ impl Record {
             self.settle(&Settle { now, lock: &beat.lock, caller: None, floor: 0 }, out);
         }
         let silence = Some(micros_up(beat.silence));
-        let queued = self.waiters.hear(now, caller.polling, beat.hold, silence, beat.local_waiters);
+        let heard = self.waiters.hear(now, caller.polling, beat.hold, silence, beat.local_waiters);
+        let queued = heard != Heard::Nobody;
         self.tick(now);
         let mut known = queued;
         if let Some(at) = self.renewable(beat.hold) {
@@ -44,7 +46,8 @@ impl Record {
         let caller = queued.then_some(beat.hold);
         let settle = Settle { now, lock: &beat.lock, caller, floor: 0 };
         let passed_over = planted!(OwnerPassedOver) && !self.holds.is_empty();
-        let settled = if passed_over { Settled::default() } else { self.settle(&settle, out) };
+        let mut settled = if passed_over { Settled::default() } else { self.settle(&settle, out) };
+        settled.publish_failed |= self.announce_newcomer(heard, beat.hold, &beat.lock, out);
         if known {
             return Ok(self.standing(now, beat.hold, settled));
         }

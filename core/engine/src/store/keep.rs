@@ -29,9 +29,11 @@ impl Keep {
         Keep { until: None, due: now.saturating_add(micros_up(RETENTION)) }
     }
 
-    /// The record was used.
+    /// The record was used. A free one is kept no shorter for that: who looks at it again, or breaks
+    /// what is not held, says nothing of how long.
     pub fn used(&mut self, record: &Record, now: u64, retention: Duration) {
-        self.until = record.kept_until(now, retention);
+        let before = self.until.unwrap_or(0);
+        self.until = record.kept_until(now, retention).map(|until| until.max(before));
         if let Some(until) = self.until {
             self.due = self.due.min(until);
         }

@@ -22,6 +22,17 @@ impl StoredWaiter {
     }
 }
 
+/// What hearing a caller came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// It does not wait.
+    Nobody,
+    /// It waits, and whoever holds the lock knows that somebody does.
+    Waiter,
+    /// It was parked, and nobody else was listed: to whoever holds the lock it is a newcomer.
+    Newcomer,
+}
+
 /// The entries of those who wait. They are served by ticket, equal ones by id; whoever was found
 /// silent is parked beside that order until it is heard again, so that it is met only once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -73,7 +84,7 @@ impl Queue {
         Some(waiter)
     }
 
-    /// Counts a waiter as heard; false when it is not queued.
+    /// Counts a waiter as heard.
     pub(super) fn hear(
         &mut self,
         now: u64,
@@ -81,8 +92,9 @@ impl Queue {
         hold: HoldId,
         silence: Option<u64>,
         local_waiters: u32,
-    ) -> bool {
-        let Some(waiter) = self.entries.get_mut(&hold) else { return false };
+    ) -> Heard {
+        let alone = self.listed.is_empty();
+        let Some(waiter) = self.entries.get_mut(&hold) else { return Heard::Nobody };
         waiter.heard = now;
         waiter.polling = polling;
         waiter.local_waiters = local_waiters;
@@ -93,8 +105,11 @@ impl Queue {
             && let Some(waiter) = self.remove(hold)
         {
             self.insert(StoredWaiter { silent: false, ..waiter });
+            if alone {
+                return Heard::Newcomer;
+            }
         }
-        true
+        Heard::Waiter
     }
 
     /// Passes a waiter over until it is heard again.

@@ -1,8 +1,10 @@
 //! Ending holds: by their holder, or by an operator.
 
+use crate::id::HoldId;
 use crate::name::Name;
 use crate::reply::{Abandoned, Broken, Push, Released};
 use crate::request::{Break, Release};
+use crate::store::queue::Heard;
 use crate::store::record::{Announce, Delivery, Record, StoredHold};
 use crate::store::settle::Settle;
 
@@ -83,6 +85,18 @@ impl Record {
         } else {
             Released::Unknown
         }
+    }
+
+    /// Tells every holder of a waiter that was parked and waits again, since they know of nobody.
+    pub(super) fn announce_newcomer(
+        &self,
+        heard: Heard,
+        hold: HoldId,
+        lock: &Name,
+        out: &mut dyn Announce,
+    ) -> bool {
+        let waits = heard == Heard::Newcomer && self.waiters.get(hold).is_some();
+        waits && !planted!(ReturnUntold) && self.tell_wanted(lock, out)
     }
 
     /// Tells every holder that somebody queued. True when the store may not publish.

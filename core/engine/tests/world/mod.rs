@@ -30,6 +30,8 @@ pub struct Client {
     pub up: bool,
     /// Requests are executed and their replies dropped.
     pub swallow_replies: bool,
+    /// Requests are executed, and their replies stay on their way until [`World::arrive`].
+    pub slow: bool,
     /// Pushes are dropped.
     pub deaf: bool,
     next: u32,
@@ -42,6 +44,7 @@ pub struct World {
     /// Requests and pushes, as they happen.
     pub log: Vec<String>,
     inbox: Vec<(usize, Event)>,
+    late: Vec<(usize, Event)>,
 }
 
 struct Inboxes {
@@ -73,6 +76,7 @@ impl World {
             clients: Vec::new(),
             log: Vec::new(),
             inbox: Vec::new(),
+            late: Vec::new(),
         };
         for index in 0..clients {
             world.add(index as u8, options.clone());
@@ -94,6 +98,7 @@ impl World {
             sent: 0,
             up: false,
             swallow_replies: false,
+            slow: false,
             deaf: false,
             next: 0,
         });
@@ -234,6 +239,12 @@ impl World {
         self.run();
     }
 
+    /// The replies that were on their way so far arrive.
+    pub fn arrive(&mut self) {
+        self.inbox.append(&mut self.late);
+        self.run();
+    }
+
     pub fn cancel(&mut self, client: usize, call: CallKey) -> bool {
         let now = self.time();
         let cancelled = self.clients[client].engine.cancel(now, call);
@@ -322,7 +333,7 @@ impl World {
     fn effect(&mut self, index: usize, effect: Effect<u32>) {
         match effect {
             Effect::Send(request) => self.execute(index, request),
-            Effect::Reconnect => {
+            Effect::Reconnect(_) => {
                 self.log.push(format!("{index}: reconnect"));
             }
             Effect::Complete(call, outcome) => {
@@ -394,6 +405,8 @@ impl World {
         } else {
             Ok(Reply { now, body })
         };
-        self.inbox.push((index, Event::Reply { request: request.id, result }));
+        let slow = self.clients[index].slow;
+        let way = if slow { &mut self.late } else { &mut self.inbox };
+        way.push((index, Event::Reply { request: request.id, result }));
     }
 }

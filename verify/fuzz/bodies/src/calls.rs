@@ -319,7 +319,7 @@ impl Play {
                     assert!(self.lost.insert(tag), "a loss told twice");
                 }
                 Effect::Wanted(tag) => assert!(self.granted.contains(&tag)),
-                Effect::Reconnect | Effect::Note(_) => {}
+                Effect::Reconnect(_) | Effect::Note(_) => {}
             }
         }
         panic!("effects without end");

@@ -7,6 +7,7 @@ mod fence;
 mod holder;
 mod queue;
 mod token;
+mod told;
 
 use std::collections::BTreeMap;
 
@@ -26,9 +27,11 @@ use exclusion::Exclusion;
 use fence::Fence;
 
 pub(crate) use holder::{copies, only_holder};
+pub(crate) use told::queued;
 
 use queue::QueueOrder;
 use token::TokenOrder;
+use told::Told;
 
 /// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +97,7 @@ pub(crate) struct Checks {
     pub token: TokenOrder,
     pub abandoned: AbandonedTruth,
     pub queue: QueueOrder,
+    pub told: Told,
     pub fence: Fence,
     backoff: Backoff,
     pub closed: usize,
@@ -113,6 +117,7 @@ impl Checks {
             token: TokenOrder::new(plan),
             abandoned: AbandonedTruth::new(plan),
             queue: QueueOrder::new(plan),
+            told: Told::default(),
             fence: Fence::new(plan.locks),
             backoff: Backoff::default(),
             closed: 0,
@@ -162,6 +167,7 @@ impl Checks {
         self.shown.fill((HoldId(0), 0));
         self.token.forgets(clock, lock);
         self.queue.disturbed(lock);
+        self.told.unclear();
         self.abandoned.forgets(lock);
     }
 
@@ -179,6 +185,7 @@ impl Checks {
     pub fn rolled_back(&mut self, at: Instant) {
         self.shown.fill((HoldId(0), 0));
         self.token.rolled_back();
+        self.told.unclear();
         self.abandoned.spoiled(at, None);
     }
 
@@ -204,7 +211,9 @@ impl Checks {
         if muted {
             // Grants are made and not told to anybody.
             self.abandoned.forgets(None);
+            self.told.unclear();
         }
+        self.told.executed(op, result, sent);
         let index = |name: &Name| names.iter().position(|it| it == name).unwrap_or(0);
         if let Op::Release(release) = op {
             let lock = index(&release.lock);

@@ -190,7 +190,10 @@ impl QueueOrder {
 
     /// A grant was announced by a push, and lasts for its claim.
     pub fn claimed_by_push(&mut self, at: Instant, lock: usize, hold: HoldId) {
-        self.claims[lock] = Some((hold, at));
+        // An owner's other waiters are granted before their turn, and may show themselves too seldom
+        // for their claims when a push is lost.
+        let owned = self.owners.contains_key(&hold);
+        self.claims[lock] = (!owned).then_some((hold, at));
     }
 
     /// The store answered a holder.

@@ -355,7 +355,7 @@ impl State {
                     let event = Event::Reply { request: request.id, result };
                     self.clients[c].engine.handle(now, event);
                 }
-                Effect::Reconnect => {
+                Effect::Reconnect(_) => {
                     rules.cover.met(Case::GaveUp);
                     self.cut(c, true, rules);
                 }

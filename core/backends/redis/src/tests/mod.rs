@@ -1,6 +1,7 @@
 //! Tests that need no server.
 
 mod connect;
+mod doubt;
 mod encode;
 mod resp;
 mod secrets;

@@ -142,3 +142,30 @@ fn promise_2_a_clock_that_goes_back_gives_no_token_of_a_lock_that_was_forgotten(
     let token = acquire(&mut store, LEASE).token;
     assert!(token > forgotten, "{token} after {forgotten}");
 }
+
+#[test]
+fn a_wall_clock_that_was_set_since_the_boot_was_noted_is_noted_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("locks.db");
+    let mut one = open(&path, "one").unwrap();
+    let edit = rusqlite::Connection::open(&path).unwrap();
+    let noted = || -> i64 {
+        edit.query_row("SELECT skew FROM fencelock_meta", [], |row| row.get(0)).unwrap()
+    };
+    let skew = noted();
+    acquire(&mut one, LEASE);
+    assert_eq!(noted(), skew, "nothing to note");
+    // As it is when the wall clock was set back by an hour since, or forward.
+    for step in [-3_600_000_000_i64, 3_600_000_000] {
+        edit.execute("UPDATE fencelock_meta SET skew = ?1", [skew + step]).unwrap();
+        // What only reads leaves it alone.
+        run(&mut one, Op::Time).unwrap();
+        assert_eq!(noted(), skew + step);
+        renew(&mut one, LEASE).unwrap();
+        assert!(noted().abs_diff(skew) < 1_000_000, "{} after {skew}", noted());
+        match open(&path, "two").map(drop) {
+            Err(Fault::OtherBoot(left)) => assert!(left <= LEASE, "{left:?}"),
+            other => panic!("live holds were taken over: {other:?}"),
+        }
+    }
+}

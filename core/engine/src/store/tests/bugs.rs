@@ -206,3 +206,30 @@ fn a_claim_that_is_never_answered_makes_abandoned_unknown() {
     bench.now += CLAIM;
     assert_eq!(bench.try_it(30).abandoned, Abandoned::Unknown);
 }
+
+#[test]
+fn bug_147_a_parked_waiter_that_is_heard_again_is_news_to_the_holder() {
+    let wanted = [Push::Wanted { lock: name(), hold: HoldId(10) }];
+    let mut bench = Bench::new();
+    bench.wait(10);
+    bench.wait(20);
+    bench.wait(30);
+    bench.now += CLAIM;
+    assert_eq!(bench.beat(10).others_waiting, 0, "both are silent, and parked");
+    bench.pushes.clear();
+    assert_standing(bench.beat(20), Standing::Queued);
+    assert_eq!(bench.pushes, wanted);
+    // Of the second the holder need not hear.
+    assert_standing(bench.wait(30), Standing::Queued);
+    assert_eq!(bench.pushes, wanted);
+
+    // The same by a repeated acquire, and where the store may not publish.
+    bench.now += CLAIM;
+    assert_eq!(bench.beat(10).others_waiting, 0);
+    assert_standing(bench.wait(30), Standing::Queued);
+    assert_eq!(bench.pushes, [wanted[0].clone(), wanted[0].clone()]);
+    bench.now += CLAIM;
+    assert_eq!(bench.beat(10).others_waiting, 0);
+    bench.denied = true;
+    assert!(bench.beat(20).publish_failed);
+}

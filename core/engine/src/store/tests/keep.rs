@@ -46,6 +46,7 @@ fn a_record_is_looked_at_seldom_and_forgotten_when_it_may_be() {
     keep.used(&bench.record, bench.now, Duration::from_secs(60));
     bench.now += 30 * SECOND;
     bench.try_it(11);
+    keep.used(&bench.record, bench.now, Duration::from_secs(60));
     bench.release(11);
     keep.used(&bench.record, bench.now, Duration::from_secs(60));
     assert_eq!((keep.due, keep.until), (due, Some(due + 30 * SECOND)));
@@ -68,4 +69,32 @@ fn a_record_is_looked_at_seldom_and_forgotten_when_it_may_be() {
     }
     assert!(bench.record.holds.is_empty() && bench.record.waiters.is_empty());
     assert_eq!(bench.record.abandoned, Abandoned::Yes);
+}
+
+#[test]
+fn a_contact_of_a_free_lock_does_not_cut_its_retention() {
+    let mut bench = Bench::new();
+    let (short, long) = (Duration::from_secs(60), Duration::from_secs(600));
+    bench.try_it(10);
+    let mut keep = Keep::new(bench.now);
+    bench.now += SECOND;
+    bench.release(10);
+    keep.used(&bench.record, bench.now, long);
+    let until = Some(bench.now + 600 * SECOND);
+    assert_eq!(keep.until, until);
+    // A late heartbeat, a break of what is not held: they name no retention.
+    bench.now += 10 * SECOND;
+    bench.beat(10);
+    keep.used(&bench.record, bench.now, short);
+    assert_eq!(keep.until, until);
+    bench.now += 580 * SECOND;
+    bench.beat(10);
+    keep.used(&bench.record, bench.now, short);
+    assert_eq!(keep.until, Some(bench.now + 60 * SECOND), "it may be kept for longer");
+    // The next release says anew for how long.
+    bench.try_it(11);
+    keep.used(&bench.record, bench.now, short);
+    bench.release(11);
+    keep.used(&bench.record, bench.now, Duration::from_secs(6));
+    assert_eq!(keep.until, Some(bench.now + 6 * SECOND));
 }

@@ -1,0 +1,196 @@
+//! The engine and the transport doubt a connection both, or neither, in whatever order the pump and
+//! the thread that wakes the engine get to act.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fencelock_engine::redis::{Codec, Inbox};
+use fencelock_engine::reply::{Body, Reply};
+use fencelock_engine::transport::{Doubt, Sink};
+use fencelock_engine::{Acquired, Ask, ClientId, Effect, Engine, Event, Name, Options, Time};
+
+use crate::link::{Link, Writer};
+use crate::shared::{Awaited, Shared};
+
+const EPOCH: u64 = 1_700_000_000_000_000;
+/// Longer than a request may take.
+const SILENCE: Duration = Duration::from_secs(4);
+
+/// The engine behind its mutex.
+struct Engines(Mutex<(Engine<u32>, Time)>);
+
+impl Sink for Engines {
+    fn deliver(&self, event: Event) {
+        let (engine, now) = &mut *self.0.lock().unwrap();
+        engine.handle(*now, event);
+    }
+}
+
+struct World {
+    engine: Arc<Engines>,
+    shared: Shared,
+    /// What the pump has read and not passed on.
+    read: Vec<Event>,
+    /// What the thread that woke the engine has yet to tell the transport.
+    doubt: Option<Doubt>,
+}
+
+/// What the pump, or the other thread, does in one go.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Wake,
+    Tell,
+    /// Reads the answer of the oldest request.
+    Read,
+    /// Reads that the server has forgotten a script, and asks for it.
+    Forgotten,
+    Pass,
+    /// The connection ends, and another is up.
+    Anew,
+}
+
+impl World {
+    /// Two requests are on their way, and nothing has been answered for long.
+    fn new() -> World {
+        let engine = Engine::new(Options::default(), [7; 32]).unwrap();
+        let engine = Arc::new(Engines(Mutex::new((engine, Time::ZERO))));
+        let codec = Codec::new(ClientId::new(1, "").unwrap(), "fl:").unwrap();
+        let shared = Shared::new(codec, engine.clone());
+        let mut world = World { engine, shared, read: Vec::new(), doubt: None };
+        world.up();
+        for call in [1, 2] {
+            let (engine, now) = &mut *world.engine.0.lock().unwrap();
+            engine.inspect(*now, &Name::new("a").unwrap(), call);
+        }
+        world.follow();
+        world.engine.0.lock().unwrap().1 = Time::ZERO + SILENCE;
+        world
+    }
+
+    fn up(&mut self) {
+        self.shared.up(Arc::new(Link::new(Writer::Pump)), Vec::new(), Inbox::Subscribed);
+        self.shared.deliver(&mut vec![Event::Up { now: EPOCH }]);
+    }
+
+    /// Does what the engine wants; whether that was to send anything.
+    fn follow(&mut self) -> bool {
+        let mut sent = false;
+        let (engine, _) = &mut *self.engine.0.lock().unwrap();
+        while let Some(effect) = engine.poll_effect() {
+            match effect {
+                Effect::Send(request) => {
+                    sent = true;
+                    self.shared.enqueue(request);
+                }
+                Effect::Reconnect(doubt) => self.doubt = Some(doubt),
+                _ => {}
+            }
+        }
+        sent
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Wake => {
+                let (engine, now) = &mut *self.engine.0.lock().unwrap();
+                engine.wake(*now);
+            }
+            Step::Tell => {
+                if let Some(doubt) = self.doubt.take() {
+                    self.shared.doubt(doubt);
+                }
+            }
+            Step::Read => {
+                let Some(Awaited::Request(request, _)) = self.shared.answered() else {
+                    panic!("nothing is awaited");
+                };
+                let result = Ok(Reply { now: EPOCH, body: Body::Inspect(None) });
+                self.read.push(Event::Reply { request, result });
+            }
+            Step::Forgotten => {
+                let Some(Awaited::Request(request, _)) = self.shared.answered() else {
+                    panic!("nothing is awaited");
+                };
+                let script = Codec::scripts()[0];
+                self.shared.load(&script, request);
+            }
+            Step::Pass => self.shared.deliver(&mut self.read),
+            Step::Anew => {
+                let mut events = Vec::new();
+                self.shared.down(&mut events);
+                events.push(Event::Down { reason: "cut".to_owned() });
+                self.shared.deliver(&mut events);
+                self.up();
+            }
+        }
+        self.follow();
+    }
+
+    /// Whether the engine doubts its connection: then it asks nothing new.
+    fn engine_doubts(&mut self) -> bool {
+        let asked = {
+            let (engine, now) = &mut *self.engine.0.lock().unwrap();
+            let lock = engine.lock(&Name::new("b").unwrap());
+            engine.acquire(*now, lock, Ask::local(1), 9).unwrap()
+        };
+        assert!(matches!(asked, Acquired::Pending(_)));
+        !self.follow()
+    }
+}
+
+/// All orders of two threads' steps.
+fn orders(one: &[Step], other: &[Step]) -> Vec<Vec<Step>> {
+    let after = |first: Step, rest: Vec<Vec<Step>>| {
+        rest.into_iter().map(move |order| [vec![first], order].concat())
+    };
+    match (one, other) {
+        ([], rest) | (rest, []) => vec![rest.to_vec()],
+        ([a, ones @ ..], [b, others @ ..]) => {
+            let first = after(*a, orders(ones, other));
+            first.chain(after(*b, orders(one, others))).collect()
+        }
+    }
+}
+
+#[test]
+fn engine_and_transport_doubt_a_connection_both_or_neither() {
+    let threads: [&[Step]; 6] = [
+        &[Step::Read, Step::Pass],
+        &[Step::Read, Step::Read, Step::Pass],
+        &[Step::Forgotten, Step::Pass],
+        &[Step::Forgotten, Step::Read, Step::Pass],
+        &[Step::Anew],
+        &[Step::Read, Step::Pass, Step::Anew],
+    ];
+    let mut doubts = 0;
+    for pump in threads {
+        for order in orders(&[Step::Wake, Step::Tell], pump) {
+            let mut world = World::new();
+            order.iter().for_each(|step| world.step(*step));
+            let transport = world.shared.is_doubted();
+            assert_eq!(world.engine_doubts(), transport, "{order:?}");
+            doubts += usize::from(transport);
+        }
+    }
+    assert!(doubts > 0, "no order ends in a doubt");
+}
+
+#[test]
+fn an_answer_ends_the_doubt_of_both() {
+    let mut world = World::new();
+    for step in [Step::Wake, Step::Tell] {
+        world.step(step);
+    }
+    assert!(world.shared.is_doubted());
+    for step in [Step::Read, Step::Pass] {
+        world.step(step);
+    }
+    assert!(!world.shared.is_doubted());
+    assert!(!world.engine_doubts());
+    // What was owed besides is doubted anew, if it stays away for as long as the slow answer allows.
+    world.engine.0.lock().unwrap().1 = Time::ZERO + SILENCE * 6;
+    for step in [Step::Wake, Step::Tell] {
+        world.step(step);
+    }
+    assert!(world.shared.is_doubted());
+}
