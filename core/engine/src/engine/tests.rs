@@ -179,14 +179,14 @@ fn a_release_is_alone_only_when_nobody_is_known_to_wait() {
 }
 
 #[test]
-fn news_of_others_that_were_overtaken_do_not_count() {
+fn answers_say_how_many_others_wait_and_since_when_nobody_did() {
     // Known before, and up to when alone; as of which request, so many; known and alone then.
     for (others, alone, sent, heard, known, until) in [
         (0, 5, 7, 0, 0, 7),
         (0, 7, 5, 0, 0, 7),
         (2, 5, 7, 0, 0, 7),
         (2, 5, 5, 0, 0, 5),
-        (2, 6, 5, 0, 2, 6),
+        (2, 6, 5, 0, 0, 6),
         (2, 6, 5, 1, 1, 6),
         (0, 6, 7, 3, 3, 6),
     ] {
