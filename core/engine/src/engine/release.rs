@@ -54,7 +54,9 @@ impl<C: Clone> Engine<C> {
             }
             if !holder.holds.is_empty() {
                 self.update_end(now, key);
-                self.shorten(now, key);
+                if !planted!(ShorteningCancelled) {
+                    self.shorten(now, key);
+                }
                 return Ok(Ended::Done);
             }
         }
