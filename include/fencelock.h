@@ -33,7 +33,8 @@
  * Structures begin with their size, so that they can grow: initialise those that you fill in with
  * their _INIT, and set `size` in the others.
  *
- * Threads. Every function may be called by any thread, also in the destructors of a thread that ends.
+ * Threads. Every function may be called by any thread, and those of clients, locks and holds that are there
+ * already also in the destructors of a thread that ends: connect, and wait for callbacks, before.
  * Those that end with _async return at once, as do those that say they ask the store nothing; the others
  * block. pthread_cancel() ends a thread after such a call, never within it.
  *
