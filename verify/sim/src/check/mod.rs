@@ -267,8 +267,11 @@ impl Checks {
                     abandoned: *abandoned,
                     asked: None,
                 };
+                let rests = self.queue.may_rest(lock, *hold);
                 self.store_granted(at, clock, grant);
-                self.queue.claimed_by_push(at, lock, *hold);
+                if !rests {
+                    self.queue.claimed_by_push(at, lock, *hold);
+                }
             }
         }
         let patient = self.backoff.answered(at, op, result);

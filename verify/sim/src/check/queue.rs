@@ -63,6 +63,8 @@ pub(crate) struct QueueOrder {
     pub strict: bool,
     /// Some grants are seen only some time after they were made.
     unseen: bool,
+    /// How long a grant by push lasts until it is answered.
+    claim: u64,
     /// How old a contact with the store may be at a local hand-off.
     fresh: u64,
     /// How late a local hand-off may be after the store has said that others wait.
@@ -90,6 +92,7 @@ impl QueueOrder {
             // What a ZooKeeper client may do locally is looked at elsewhere.
             strict: calm && plan.polling.iter().all(|polling| !polling) && plan.zk.is_none(),
             unseen: plan.polling.contains(&true),
+            claim: options.claim.as_nanos() as u64,
             fresh: options.heartbeat().as_nanos() as u64 + slack,
             run: options.local_run_time.as_nanos() as u64 + slack,
             run_time: options.local_run_time.as_nanos() as u64 + 3 * MS,
@@ -188,12 +191,17 @@ impl QueueOrder {
         Ok(())
     }
 
-    /// A grant was announced by a push, and lasts for its claim.
+    /// Whether a waiter announced that it may rest for longer than a claim lasts: then a push that is
+    /// lost costs it its turn.
+    pub fn may_rest(&self, lock: usize, hold: HoldId) -> bool {
+        let waiter = self.locks[lock].iter().find(|it| it.hold == hold);
+        waiter.is_some_and(|it| it.silence > self.claim)
+    }
+
+    /// A grant was announced by a push, and lasts for its claim, within which who does not rest for so
+    /// long shows itself.
     pub fn claimed_by_push(&mut self, at: Instant, lock: usize, hold: HoldId) {
-        // An owner's other waiters are granted before their turn, and may show themselves too seldom
-        // for their claims when a push is lost.
-        let owned = self.owners.contains_key(&hold);
-        self.claims[lock] = (!owned).then_some((hold, at));
+        self.claims[lock] = Some((hold, at));
     }
 
     /// The store answered a holder.

@@ -46,6 +46,7 @@ pub struct Said {
 }
 
 impl Said {
+    #[allow(clippy::disallowed_methods, reason = "the file is named after the test")]
     pub fn new() -> Said {
         let number = BEGUN.replace(BEGUN.get() + 1);
         let thread = std::thread::current();
@@ -125,6 +126,7 @@ fn brief(debug: &str) -> String {
 }
 
 impl Drop for Said {
+    #[allow(clippy::disallowed_methods, reason = "who runs the test asks for new texts")]
     fn drop(&mut self) {
         if std::thread::panicking() || self.file.is_empty() {
             return;
