@@ -310,8 +310,7 @@ impl Guard {
             Some(owner) => Ok(Ticket::new(&self.lock.name, owner, self.token)),
             None => Err(Error::new(
                 ErrorKind::InvalidArgument,
-                "only a hold of an explicit owner has a ticket: acquire the lock with \
-                 `client.lock(name)?.owner(owner)`",
+                "only a hold of an explicit owner has a ticket: give the lock an owner",
             )),
         }
     }

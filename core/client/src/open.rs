@@ -62,7 +62,10 @@ impl Store {
         if only_redis && url.kind != Kind::Redis {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,
-                format!("key_prefix and credentials belong to Redis, not to {url}"),
+                match options.key_prefix {
+                    Some(_) => format!("a key prefix belongs to Redis, not to {url}"),
+                    None => format!("credentials belong to Redis, not to {url}"),
+                },
             ));
         }
         match url.kind {

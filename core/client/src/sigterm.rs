@@ -18,7 +18,9 @@ impl Client {
     /// let client = fencelock::Client::connect("redis://127.0.0.1").await?;
     /// let ended = client.close_on_sigterm();
     /// tokio::select! {
-    ///     () = serve() => _ = client.close().await,
+    ///     () = serve() => {
+    ///         client.close().await;
+    ///     }
     ///     _ = ended => {}
     /// }
     /// # Ok(()) }

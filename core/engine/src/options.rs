@@ -111,6 +111,10 @@ impl Options {
     }
 }
 
+/// What a client's URL may say of the client itself, on every store: for messages that name a store's own.
+pub const CLIENT_PARAMETERS: &str =
+    "lease, claim, request_timeout, connect_timeout, retention and label";
+
 /// Checks that a lease lies within its range.
 ///
 /// # Errors

@@ -1,5 +1,6 @@
 //! What the URL gives.
 
+use fencelock_engine::options::CLIENT_PARAMETERS;
 use fencelock_engine::{Error, ErrorKind};
 
 /// Which store of this process to open.
@@ -22,7 +23,10 @@ impl Options {
             .strip_prefix("memory:")
             .ok_or_else(|| wrong("the memory store's URL is memory: or memory:name"))?;
         if name.contains(['?', '#']) {
-            return Err(wrong("memory: has no options of its own; remove what follows the name"));
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("memory: has no options but the client's {CLIENT_PARAMETERS}"),
+            ));
         }
         Ok(Options { name: name.to_owned() })
     }

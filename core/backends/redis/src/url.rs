@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fencelock_engine::Error;
+use fencelock_engine::options::CLIENT_PARAMETERS;
 use redis::IntoConnectionInfo;
 
 use crate::options::{Address, Options, Protocol, invalid};
@@ -83,8 +84,8 @@ fn take_parameters(url: &mut ::url::Url, unix: bool) -> Result<Vec<(String, Stri
             _ => {
                 return Err(invalid(format!(
                     "the Redis URL has an unknown parameter '{name}': known are prefix, \
-                     connect_timeout, backoff_min, backoff_max, protocol, tls_ca, tls_cert, \
-                     tls_key{}",
+                     backoff_min, backoff_max, protocol, tls_ca, tls_cert, tls_key{}, and the \
+                     client's {CLIENT_PARAMETERS}",
                     if unix { ", db, user, pass" } else { "" }
                 )));
             }

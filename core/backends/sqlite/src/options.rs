@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use fencelock_engine::options::CLIENT_PARAMETERS;
 use fencelock_engine::{Error, ErrorKind};
 
 /// How surely a committed transaction is on the disk.
@@ -76,7 +77,7 @@ impl Options {
                 _ => {
                     return Err(wrong(format!(
                         "sqlite: has no option '{key}'; it has busy_timeout, synchronous and \
-                         file_mode"
+                         file_mode, and the client's {CLIENT_PARAMETERS}"
                     )));
                 }
             }

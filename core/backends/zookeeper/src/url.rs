@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use fencelock_engine::Error;
+use fencelock_engine::options::CLIENT_PARAMETERS;
 use fencelock_engine::zookeeper::Recipe;
 
 use crate::options::{Acl, Auth, Login, Options, Tls, invalid};
@@ -65,8 +66,7 @@ fn parse(url: &str) -> Result<Options, Error> {
             _ => {
                 return Err(invalid(format!(
                     "unknown option {name:?} in the ZooKeeper URL; there are recipe, acl, \
-                     auth, tls_ca, tls_cert, tls_key, and the client's lease, claim, request_timeout, \
-                     connect_timeout, label"
+                     auth, tls_ca, tls_cert, tls_key, and the client's {CLIENT_PARAMETERS}"
                 )));
             }
         }
