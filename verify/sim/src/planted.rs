@@ -144,7 +144,6 @@ pub const TABLE: &[Planted] = &[
         Bug::LatecomersRun,
         "a local run serves who came after a stranger, however long it holds",
     ),
-    code(138, Bug::OvertakenNews, "an answer that nobody waits undoes the push that overtook it"),
     code(146, Bug::NestedLeaseKept, "the store keeps a lock for what a nested hold had asked"),
     code(147, Bug::ReturnUntold, "a holder is not told of a parked waiter that waits again"),
     scripts(
@@ -158,7 +157,6 @@ pub const TABLE: &[Planted] = &[
     code(161, Bug::UnannouncedSilence, "a waiter rests for longer than it has announced"),
     code(162, Bug::TokensAheadForgotten, "a lock whose tokens lie ahead of the clock is forgotten"),
     code(163, Bug::RestNotExcused, "the checker is not told that a lock was forgotten"),
-    code(164, Bug::HeldForgotten, "a lock is forgotten while somebody holds it or waits"),
     code(165, Bug::LossForgotten, "a lock whose holder was lost is forgotten"),
     code(
         166,

@@ -310,6 +310,8 @@ impl<C: Clone> Engine<C> {
         if let Some(entry) = self.entries.get_mut(key) {
             entry.flight = Some(id);
             entry.news = false;
+            // A copy of it may be executed after the repeat that asks for less.
+            entry.lent = entry.lent.max(crate::validity::valid_until(now, lease));
             if entry.alone == Time::ZERO {
                 entry.alone = now;
             }

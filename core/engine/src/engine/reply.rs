@@ -169,7 +169,7 @@ impl<C: Clone> Engine<C> {
         entry.losses = state.losses;
         entry.valid_until = valid_until(sent, lease);
         entry.asked = lease;
-        entry.lent = valid_until(sent, lease.max(state.lease));
+        entry.lent = entry.lent.max(valid_until(sent, lease.max(state.lease)));
         entry.contact = sent;
         entry.claim = false;
         entry.hear_others(state.others_waiting, sent);

@@ -312,7 +312,7 @@ end
 local function renew(s, hold, lease, polling, used, said)
   if used > s.used and used >= s.token then
     hold.deadline, s.used = now + lease, used
-  elseif s.used < s.token or used == s.used then
+  elseif s.owner ~= '' or s.used < s.token or used == s.used then
     hold.deadline = math.max(hold.deadline, now + lease)
   end
   hold.lease = hold.deadline - now

@@ -69,9 +69,6 @@ impl Record {
     /// One that has nothing to tell is kept for the retention, others for a day after their last
     /// token.
     pub fn kept_until(&self, now: u64, retention: Duration) -> Option<u64> {
-        if planted!(HeldForgotten) {
-            return Some(now.saturating_add(micros_up(retention)));
-        }
         if !self.holds.is_empty() || !self.waiters.is_empty() {
             return None;
         }

@@ -192,13 +192,14 @@ pub(super) enum Reach {
 
 impl Record {
     /// What a request may do to the end of a hold of which it says that tokens up to `used` were
-    /// given out.
+    /// given out. An explicit owner's hold has one holder: a copy of what it asked moves the end on, and
+    /// its other holds, of which nothing was given out yet, are renewed as well.
     pub(super) fn reach(&mut self, used: u64) -> Reach {
         let told = self.used >= self.token;
         if used > self.used && used >= self.token {
             self.used = used;
             if planted!(HandOffInherits) { Reach::Lengthen } else { Reach::Set }
-        } else if told && used < self.used && !planted!(LateLeaseKept) {
+        } else if self.owner.is_none() && told && used < self.used && !planted!(LateLeaseKept) {
             Reach::Keep
         } else if planted!(RenewalShortens) {
             Reach::Set

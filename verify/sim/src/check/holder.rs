@@ -5,7 +5,7 @@ use fencelock_engine::reply::LockInfo;
 use fencelock_engine::request::Op;
 
 /// A late copy of a renewal leaves its hold's end alone: `shown` is the highest token that an
-/// earlier one showed as given out under the same hold.
+/// earlier one showed as given out under the same hold. An explicit owner's holds pass to nobody else.
 pub(crate) fn copies(
     op: &Op,
     before: &LockInfo,
@@ -14,7 +14,7 @@ pub(crate) fn copies(
 ) -> Result<(), String> {
     let Op::Beat(beats) = op else { return Ok(()) };
     let [beat] = &beats[..] else { return Ok(()) };
-    if beat.used >= shown || shown < before.token {
+    if beat.used >= shown || shown < before.token || before.owner.is_some() {
         return Ok(());
     }
     let end =
