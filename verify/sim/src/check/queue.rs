@@ -288,6 +288,9 @@ impl QueueOrder {
                 && it.ticket < mine
                 && at - it.heard < it.silence * 6 / 10
                 && (it.owner.is_none() || it.owner != grant.owner)
+                // It may have been granted with its owner's others, and have rested until its claim
+                // was over: a poller's grant is seen when it polls.
+                && !(self.unseen && it.owner.is_some() && it.silence > self.claim)
         });
         match passed {
             Some(it) if self.strict => Err(Slip::Broken(format!(
