@@ -311,21 +311,21 @@ def test_an_endless_timeout_waits_for_ever(client, other, name, endless):
     assert other.close() is False
 
 
+def refuses(client, name):
+    try:
+        client.lock(name, reentrant=False).hold(blocking=False).release()
+    except fencelock.ClosedError:
+        return True
+    return False
+
+
 def test_an_endless_drain_waits_for_the_holders(url, name):
     client = fencelock.connect(url)
     hold = client.lock(name).hold()
     ended = []
     drain = threading.Thread(target=lambda: ended.append(client.close(drain=float("inf"))))
     drain.start()
-
-    def refused():
-        try:
-            client.lock(name + "-new", reentrant=False).hold(blocking=False).release()
-        except fencelock.ClosedError:
-            return True
-        return False
-
-    until(refused, "that the drain has begun")
+    until(lambda: refuses(client, name + "-new"), "that the drain has begun")
     assert not ended
     hold.release()
     drain.join()
@@ -342,15 +342,7 @@ def test_drain_lets_holders_finish(url, name):
     ended = []
     thread = threading.Thread(target=lambda: ended.append(client.close(drain=30)))
     thread.start()
-
-    def refused():
-        try:
-            client.lock(name + "-new", reentrant=False).hold(blocking=False).release()
-        except fencelock.ClosedError:
-            return True
-        return False
-
-    until(refused, "that new owners are refused")
+    until(lambda: refuses(client, name + "-new"), "that new owners are refused")
     hold.release()
     thread.join()
     assert ended == [True]

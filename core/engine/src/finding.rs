@@ -27,3 +27,27 @@ pub struct Finding {
     /// What to do, when something is to be done.
     pub advice: Option<String>,
 }
+
+impl Finding {
+    /// A finding, with its meaning and perhaps an advice.
+    pub fn new(
+        name: &'static str,
+        value: impl Into<String>,
+        severity: Severity,
+        meaning: impl Into<String>,
+        advice: Option<&str>,
+    ) -> Finding {
+        Finding {
+            name,
+            value: value.into(),
+            severity,
+            meaning: meaning.into(),
+            advice: advice.map(str::to_owned),
+        }
+    }
+
+    /// The worst of some findings; good when there are none.
+    pub fn worst(findings: &[Finding]) -> Severity {
+        findings.iter().map(|finding| finding.severity).max().unwrap_or(Severity::Good)
+    }
+}

@@ -268,3 +268,31 @@ fn promise_07_a_nested_lease_that_nobody_waits_for_any_more_goes_as_well() {
     world.release(0, inner.hold).unwrap();
     assert_eq!(world.clients[0].sent, sent);
 }
+
+#[test]
+fn promise_07_an_extend_in_vain_takes_back_nothing_that_was_promised() {
+    let mut world = World::new(1);
+    let outer = world.take(0, 1);
+    let inner = world.take(0, 1);
+    world.extend(0, inner.hold, SECOND * 120);
+    assert!(world.remaining(0, outer.hold).unwrap() > SECOND * 110, "shared by the levels");
+    world.clients[0].swallow_replies = true;
+    let vain = world.extend(0, outer.hold, SECOND * 240);
+    world.release(0, inner.hold).unwrap();
+    let mut end = world.time() + world.remaining(0, outer.hold).unwrap();
+    assert!(end < world.time() + SECOND * 31, "of a lease that is over: {end:?}");
+    // The extend ends unanswered, and renewals go on once answers come again.
+    for second in 0..40 {
+        if second == 10 {
+            world.clients[0].swallow_replies = false;
+            world.disconnect(0);
+            world.connect(0);
+        }
+        world.pass(SECOND);
+        let Some(left) = world.remaining(0, outer.hold) else { panic!("lost at {second}") };
+        let after = world.time() + left;
+        assert!(after >= end, "promised until {end:?}, now until {after:?}");
+        end = after;
+    }
+    assert_eq!(world.failed(0, vain), ErrorKind::Unavailable);
+}

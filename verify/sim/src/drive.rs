@@ -14,6 +14,8 @@ use crate::world::World;
 
 /// How long ago, at the most, a call's clock was read.
 const STALE: u64 = 2_000 * US;
+/// By how much the ends of two leases that ask for the same instant may differ.
+const ROUNDING: std::time::Duration = std::time::Duration::from_micros(5);
 
 impl World {
     /// What a client's clock reads now.
@@ -259,6 +261,7 @@ impl World {
             return;
         };
         let open = actor.open.remove(at);
+        let mut vain = false;
         match (open.call, outcome) {
             (Call::Acquire(waiting), Outcome::Granted(grant)) => {
                 let key = Some(waiting.key);
@@ -269,6 +272,7 @@ impl World {
                 self.checks.queue.withdrawn(slot, tag);
                 self.tell(slot, "failed", tag, &[("kind", &error.kind())]);
                 self.refused(slot, &waiting.patience, waiting.terms, waiting.lock, error.kind());
+                vain = error.kind() == ErrorKind::Misconfigured;
             }
             (Call::Release { hold, .. }, Outcome::Released) => {
                 self.tell(slot, "released", hold, &[])
@@ -316,7 +320,8 @@ impl World {
                 format!("c{slot} {tag:x}: {call:?} ended as {outcome:?}")
             }),
         }
-        let soon = self.dice.below(500 * US);
+        // Who was told that it needs an operator tries again, but not without end.
+        let soon = self.dice.below(if vain { 20 * MS } else { 500 * US });
         self.schedule_turn(slot, number, soon);
     }
 
@@ -544,7 +549,8 @@ impl World {
                 });
                 return;
             }
-            if end < held.end {
+            // Leases are rounded up to microseconds, each one by itself.
+            if end + ROUNDING < held.end {
                 let before = held.end;
                 self.checks.fail("lease arithmetic", self.now, || {
                     format!("c{slot} {:x}: valid until {end:?}, before until {before:?}", held.tag)

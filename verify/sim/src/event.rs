@@ -49,5 +49,5 @@ pub(crate) enum Event {
     /// Look whether all waits and holds have ended.
     Settle,
     /// Look whether anything is left at the store.
-    Residue,
+    Residue { again: bool },
 }

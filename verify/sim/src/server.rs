@@ -38,6 +38,8 @@ pub struct Server {
     pub polling: Vec<bool>,
     /// The longest claim or silence that a waiter asked for: where answers are late, both are longer.
     pub patience: Duration,
+    /// The longest silence that a waiter announced: those with many ahead of them are heard seldom.
+    pub silence: Duration,
     /// What waits to be served, where work costs time.
     pub line: Line,
 }
@@ -60,6 +62,10 @@ impl World {
         self.server.reach.muted = self.now < self.server.mute_until;
         let shown = self.shown(op);
         let probe = self.probe(op, conn, clock, shown);
+        if let Op::Beat(beats) = op {
+            let longest = beats.iter().map(|beat| beat.silence).max().unwrap_or_default();
+            self.server.silence = self.server.silence.max(longest);
+        }
         let mut new = false;
         if let Op::Acquire(ask) = op {
             if let Some(wait) = &ask.wait {

@@ -12,6 +12,10 @@ use crate::fault::Fault;
 use crate::store::Reach;
 use crate::world::World;
 
+/// A client waits so long for copies of a try that was given up, when the store's clock went back:
+/// twice what a try allows.
+const UNDONE: Duration = Duration::from_secs(6);
+
 impl World {
     /// For how long the store may keep what is held when the quiet part begins, or what a client that
     /// died had: what those who have it asked for, and not what others did before them.
@@ -59,12 +63,11 @@ impl World {
             let mut after = patience * 6 + self.plan.options.request_timeout * 2;
             if self.disturbed() {
                 // Who was passed over is forgotten after ten times its silence.
-                let callers = (self.plan.clients * self.plan.actors) as u32;
-                let silence = self.plan.options.stretched(patience, callers);
-                after = after.max(silence * 11).max(self.plan.longest_lease());
+                let silence = self.server.silence.max(patience);
+                after = after.max(silence * 11).max(UNDONE).max(self.plan.longest_lease());
             }
             let after = after.as_nanos() as u64 + SEC + self.plan.zk_patience();
-            self.queue.push(self.now + after, Event::Residue);
+            self.queue.push(self.now + after, Event::Residue { again: false });
             return;
         }
         if self.now > self.settled_by() {
@@ -130,8 +133,17 @@ impl World {
         }
     }
 
-    /// Looks whether anything is left at the store.
-    pub(crate) fn residue(&mut self) {
+    /// Looks whether anything is left at the store, and in the engines: once, or when what a push of
+    /// long ago set off just now is over.
+    pub(crate) fn residue(&mut self, again: bool) {
+        let asks = |client: &crate::client::Client| {
+            client.up && client.engine.leftovers().iter().any(|(what, _)| *what == "flights")
+        };
+        if !again && self.clients.iter().any(asks) {
+            let after = self.plan.options.request_timeout * 4;
+            self.queue.push(self.now + after.as_nanos() as u64, Event::Residue { again: true });
+            return;
+        }
         self.done = true;
         for slot in 0..self.clients.len() {
             self.left_over(slot);

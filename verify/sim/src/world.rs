@@ -112,6 +112,7 @@ impl World {
                 open: Vec::new(),
                 polling: Vec::new(),
                 patience: plan.options.claim,
+                silence: plan.options.claim,
                 line: Line::default(),
             },
             checks: Checks::new(&plan),
@@ -357,7 +358,7 @@ impl World {
             }
             Event::Quiet => self.quieten(),
             Event::Settle => self.settle(),
-            Event::Residue => self.residue(),
+            Event::Residue { again } => self.residue(again),
         }
     }
 }

@@ -13,7 +13,7 @@ impl Survey {
 
     /// The worst of the findings.
     pub fn worst(&self) -> Severity {
-        self.findings().iter().map(|finding| finding.severity).max().unwrap_or(Severity::Good)
+        Finding::worst(&self.findings())
     }
 }
 
@@ -32,24 +32,8 @@ fn findings(survey: &Survey) -> Vec<Finding> {
     ]
 }
 
-fn finding(
-    name: &'static str,
-    value: impl Into<String>,
-    severity: Severity,
-    meaning: &str,
-    advice: Option<&str>,
-) -> Finding {
-    Finding {
-        name,
-        value: value.into(),
-        severity,
-        meaning: meaning.to_owned(),
-        advice: advice.map(str::to_owned),
-    }
-}
-
 fn untold(name: &'static str) -> Finding {
-    finding(
+    Finding::new(
         name,
         "not told",
         Severity::Note,
@@ -63,12 +47,12 @@ fn version(survey: &Survey) -> Finding {
         Some(version) => format!("{} {version}", survey.flavour),
         None => return untold("server"),
     };
-    finding("server", value, Severity::Good, "the server that keeps the locks", None)
+    Finding::new("server", value, Severity::Good, "the server that keeps the locks", None)
 }
 
 fn permissions(survey: &Survey) -> Finding {
     if survey.missing.is_empty() {
-        return finding(
+        return Finding::new(
             "permissions",
             "all there",
             Severity::Good,
@@ -76,7 +60,7 @@ fn permissions(survey: &Survey) -> Finding {
             None,
         );
     }
-    finding(
+    Finding::new(
         "permissions",
         survey.missing.join("; "),
         Severity::Problem,
@@ -87,9 +71,15 @@ fn permissions(survey: &Survey) -> Finding {
 
 fn resp3(survey: &Survey) -> Finding {
     if survey.resp3 {
-        return finding("resp3", "yes", Severity::Good, "one connection carries pushes too", None);
+        return Finding::new(
+            "resp3",
+            "yes",
+            Severity::Good,
+            "one connection carries pushes too",
+            None,
+        );
     }
-    finding(
+    Finding::new(
         "resp3",
         "no",
         Severity::Note,
@@ -100,7 +90,7 @@ fn resp3(survey: &Survey) -> Finding {
 
 fn pubsub(survey: &Survey) -> Finding {
     if survey.pubsub {
-        return finding(
+        return Finding::new(
             "pubsub",
             "yes",
             Severity::Good,
@@ -108,7 +98,7 @@ fn pubsub(survey: &Survey) -> Finding {
             None,
         );
     }
-    finding(
+    Finding::new(
         "pubsub",
         "no",
         Severity::Warning,
@@ -120,9 +110,9 @@ fn pubsub(survey: &Survey) -> Finding {
 fn role(survey: &Survey) -> Finding {
     match survey.role.as_deref() {
         Some("master") => {
-            finding("role", "master", Severity::Good, "this server takes writes", None)
+            Finding::new("role", "master", Severity::Good, "this server takes writes", None)
         }
-        Some(role) => finding(
+        Some(role) => Finding::new(
             "role",
             role,
             Severity::Problem,
@@ -138,7 +128,7 @@ fn eviction(survey: &Survey) -> Finding {
         return untold("eviction");
     };
     if evicts {
-        return finding(
+        return Finding::new(
             "eviction",
             policy.as_str(),
             Severity::Problem,
@@ -148,7 +138,7 @@ fn eviction(survey: &Survey) -> Finding {
         );
     }
     if policy != "noeviction" {
-        return finding(
+        return Finding::new(
             "eviction",
             format!("{policy}, without maxmemory"),
             Severity::Note,
@@ -156,20 +146,20 @@ fn eviction(survey: &Survey) -> Finding {
             Some("set maxmemory-policy noeviction before maxmemory"),
         );
     }
-    finding("eviction", policy.as_str(), Severity::Good, "no lock is thrown away", None)
+    Finding::new("eviction", policy.as_str(), Severity::Good, "no lock is thrown away", None)
 }
 
 fn persistence(survey: &Survey) -> Finding {
     let save = survey.save.as_deref().unwrap_or_default();
     match survey.append_only {
-        Some(true) => finding(
+        Some(true) => Finding::new(
             "persistence",
             "append-only file",
             Severity::Good,
             "locks outlive a restart, up to what appendfsync may lose",
             None,
         ),
-        Some(false) if save.is_empty() => finding(
+        Some(false) if save.is_empty() => Finding::new(
             "persistence",
             "none",
             Severity::Warning,
@@ -177,7 +167,7 @@ fn persistence(survey: &Survey) -> Finding {
              their tokens only",
             Some("set appendonly yes, or let what the lock protects check tokens"),
         ),
-        Some(false) => finding(
+        Some(false) => Finding::new(
             "persistence",
             format!("snapshots ({save})"),
             Severity::Warning,
@@ -191,10 +181,14 @@ fn persistence(survey: &Survey) -> Finding {
 
 fn replicas(survey: &Survey) -> Finding {
     match survey.replicas {
-        Some(0) => {
-            finding("replicas", "0", Severity::Note, "when this server is down, nobody locks", None)
-        }
-        Some(count) => finding(
+        Some(0) => Finding::new(
+            "replicas",
+            "0",
+            Severity::Note,
+            "when this server is down, nobody locks",
+            None,
+        ),
+        Some(count) => Finding::new(
             "replicas",
             count.to_string(),
             Severity::Note,
@@ -211,7 +205,7 @@ fn clock(survey: &Survey) -> Finding {
     let error = survey.clock_error as f64 / 1000.0;
     let value = format!("{ahead:+.1} ms (±{error:.1})");
     if survey.clock_ahead.unsigned_abs() > CLOCKS_APART + survey.clock_error {
-        return finding(
+        return Finding::new(
             "clock",
             value,
             Severity::Warning,
@@ -220,10 +214,10 @@ fn clock(survey: &Survey) -> Finding {
             Some("let NTP run on both, and slew rather than step"),
         );
     }
-    finding("clock", value, Severity::Good, "the clocks agree", None)
+    Finding::new("clock", value, Severity::Good, "the clocks agree", None)
 }
 
 fn round_trip(survey: &Survey) -> Finding {
     let value = format!("{:.2} ms", survey.round_trip.as_secs_f64() * 1000.0);
-    finding("round_trip", value, Severity::Good, "what an acquire costs without waiting", None)
+    Finding::new("round_trip", value, Severity::Good, "what an acquire costs without waiting", None)
 }

@@ -13,7 +13,7 @@ impl Survey {
 
     /// The worst of the findings.
     pub fn worst(&self) -> Severity {
-        self.findings().iter().map(|finding| finding.severity).max().unwrap_or(Severity::Good)
+        Finding::worst(&self.findings())
     }
 }
 
@@ -27,22 +27,6 @@ fn findings(survey: &Survey) -> Vec<Finding> {
     findings
 }
 
-fn finding(
-    name: &'static str,
-    value: impl Into<String>,
-    severity: Severity,
-    meaning: impl Into<String>,
-    advice: Option<&str>,
-) -> Finding {
-    Finding {
-        name,
-        value: value.into(),
-        severity,
-        meaning: meaning.into(),
-        advice: advice.map(str::to_owned),
-    }
-}
-
 /// Whether anything can be locked now, and whether all servers are there.
 fn quorum(survey: &Survey) -> Finding {
     let states: Vec<String> = survey.servers.iter().map(ToString::to_string).collect();
@@ -51,7 +35,7 @@ fn quorum(survey: &Survey) -> Finding {
     if let Some(why) = &survey.refused {
         let value = if states.is_empty() { why.clone() } else { states };
         return if survey.servers.iter().any(|it| it.serves()) || survey.tls {
-            finding(
+            Finding::new(
                 "quorum",
                 format!("{value}; {why}"),
                 Severity::Problem,
@@ -59,7 +43,7 @@ fn quorum(survey: &Survey) -> Finding {
                 Some("see why above: the login, TLS, or the way to the servers"),
             )
         } else {
-            finding(
+            Finding::new(
                 "quorum",
                 value,
                 Severity::Problem,
@@ -70,7 +54,7 @@ fn quorum(survey: &Survey) -> Finding {
         };
     }
     if survey.tls {
-        return finding(
+        return Finding::new(
             "quorum",
             "there is one",
             Severity::Good,
@@ -79,7 +63,7 @@ fn quorum(survey: &Survey) -> Finding {
         );
     }
     if survey.servers.iter().any(|it| read_only(&it.word)) {
-        return finding(
+        return Finding::new(
             "quorum",
             states,
             Severity::Warning,
@@ -89,7 +73,7 @@ fn quorum(survey: &Survey) -> Finding {
     }
     if let Some(down) = survey.servers.iter().find(|it| !it.serves()) {
         let advice = format!("start {}, or mend the way to it", down.address);
-        return finding(
+        return Finding::new(
             "quorum",
             states,
             Severity::Warning,
@@ -98,14 +82,14 @@ fn quorum(survey: &Survey) -> Finding {
             Some(&advice),
         );
     }
-    finding("quorum", states, Severity::Good, "every server of the URL serves", None)
+    Finding::new("quorum", states, Severity::Good, "every server of the URL serves", None)
 }
 
 /// How many servers there are, and what that number buys.
 fn ensemble(survey: &Survey) -> Finding {
     let named = survey.servers.len();
     let Some(voters) = survey.voters else {
-        return finding(
+        return Finding::new(
             "ensemble",
             "not told",
             Severity::Note,
@@ -121,7 +105,7 @@ fn ensemble(survey: &Survey) -> Finding {
     };
     let value = format!("{voters} that vote{observers}");
     if voters == 1 {
-        return finding(
+        return Finding::new(
             "ensemble",
             "one server, alone",
             Severity::Warning,
@@ -137,10 +121,10 @@ fn ensemble(survey: &Survey) -> Finding {
              leaves no quorum on either side",
             voters - 1
         );
-        return finding("ensemble", value, Severity::Warning, meaning, Some(&advice));
+        return Finding::new("ensemble", value, Severity::Warning, meaning, Some(&advice));
     }
     if !survey.tls && named < voters {
-        return finding(
+        return Finding::new(
             "ensemble",
             format!("{value}; the URL names {named}"),
             Severity::Warning,
@@ -149,7 +133,7 @@ fn ensemble(survey: &Survey) -> Finding {
         );
     }
     let meaning = format!("{majority} must agree, and {spare} may fail");
-    finding("ensemble", value, Severity::Good, meaning, None)
+    Finding::new("ensemble", value, Severity::Good, meaning, None)
 }
 
 fn version(survey: &Survey) -> Option<Finding> {
@@ -166,7 +150,7 @@ fn version(survey: &Survey) -> Option<Finding> {
     let oldest = versions.iter().filter_map(|it| Some((number(it)?, *it))).min()?.1;
     let value = versions.join(", ");
     Some(if number(oldest) < Some((3, 5, 3)) {
-        finding(
+        Finding::new(
             "server",
             format!("ZooKeeper {value}"),
             Severity::Problem,
@@ -174,7 +158,7 @@ fn version(survey: &Survey) -> Option<Finding> {
             Some("update the servers to 3.6 or later"),
         )
     } else if versions.len() > 1 {
-        finding(
+        Finding::new(
             "server",
             format!("ZooKeeper {value}"),
             Severity::Note,
@@ -183,7 +167,7 @@ fn version(survey: &Survey) -> Option<Finding> {
         )
     } else {
         let meaning = "the servers that keep the locks";
-        finding("server", format!("ZooKeeper {value}"), Severity::Good, meaning, None)
+        Finding::new("server", format!("ZooKeeper {value}"), Severity::Good, meaning, None)
     })
 }
 
@@ -198,7 +182,7 @@ fn number(version: &str) -> Option<(u32, u32, u32)> {
 fn commands(survey: &Survey) -> Option<Finding> {
     let silent = survey.servers.iter().filter(|it| it.word == Word::Untold).count();
     (silent > 0).then(|| {
-        finding(
+        Finding::new(
             "commands",
             format!("{silent} of {} do not answer srvr", survey.servers.len()),
             Severity::Note,
@@ -223,7 +207,7 @@ fn session(survey: &Survey) -> Option<Finding> {
     };
     let value = format!("{}{bounds}", span(granted));
     Some(if granted < wanted {
-        finding(
+        Finding::new(
             "session",
             value,
             Severity::Warning,
@@ -235,7 +219,7 @@ fn session(survey: &Survey) -> Option<Finding> {
             Some("raise maxSessionTimeout on the servers, or ask for that lease (lease=…)"),
         )
     } else if granted > wanted {
-        finding(
+        Finding::new(
             "session",
             value,
             Severity::Warning,
@@ -248,7 +232,7 @@ fn session(survey: &Survey) -> Option<Finding> {
             ),
         )
     } else {
-        finding(
+        Finding::new(
             "session",
             value,
             Severity::Good,
@@ -264,7 +248,7 @@ fn acl(survey: &Survey) -> Option<Finding> {
         return None;
     }
     let (Some(acl), Some(open)) = (&survey.acl, survey.open) else {
-        return Some(finding(
+        return Some(Finding::new(
             "acl",
             "not told",
             Severity::Note,
@@ -274,10 +258,14 @@ fn acl(survey: &Survey) -> Option<Finding> {
     };
     let value = acl.join(", ");
     Some(match (open, survey.own_nodes) {
-        (false, true) => {
-            finding("acl", value, Severity::Good, "only those with a login may change locks", None)
-        }
-        (false, false) => finding(
+        (false, true) => Finding::new(
+            "acl",
+            value,
+            Severity::Good,
+            "only those with a login may change locks",
+            None,
+        ),
+        (false, false) => Finding::new(
             "acl",
             value,
             Severity::Note,
@@ -286,7 +274,7 @@ fn acl(survey: &Survey) -> Option<Finding> {
                 "acl=creator in the URL, with a login, makes nodes that only this login may change",
             ),
         ),
-        (true, true) => finding(
+        (true, true) => Finding::new(
             "acl",
             value,
             Severity::Note,
@@ -294,7 +282,7 @@ fn acl(survey: &Survey) -> Option<Finding> {
              the nodes of our own locks only this login may change",
             Some("give the chroot an ACL of its own (docs/zookeeper.md)"),
         ),
-        (true, false) => finding(
+        (true, false) => Finding::new(
             "acl",
             value,
             Severity::Warning,
@@ -308,7 +296,7 @@ fn acl(survey: &Survey) -> Option<Finding> {
 
 fn chroot(survey: &Survey) -> Option<Finding> {
     (survey.chroot == Some(false)).then(|| {
-        finding(
+        Finding::new(
             "chroot",
             "not there yet",
             Severity::Note,

@@ -6,15 +6,16 @@ use crate::engine::Engine;
 use crate::engine::call::CallKind;
 use crate::engine::entry::At;
 use crate::engine::flight::{Beaten, Flight, Purpose};
+use crate::engine::lent::{Awaited, lease_for};
 use crate::engine::slab::Key;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Note, Outcome};
 use crate::hold::{How, LossReason};
-use crate::options::{Keeping, MIN_LEASE};
+use crate::options::MIN_LEASE;
 use crate::reply::{Body, Failure, Refusal, RefusalKind, Reply, Standing, State};
 use crate::request::{Beat, MAX_BEATS, Op};
 use crate::time::Time;
-use crate::validity::{DRIFT_FIXED, DRIFT_RATE, valid_until};
+use crate::validity::valid_until;
 
 /// The least pause before a renewal is repeated, however little is left of its hold.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
@@ -52,7 +53,8 @@ impl<C: Clone> Engine<C> {
         if entry.holder.is_some() && entry.group_end() <= entry.valid_until {
             // It ends on time, by itself. An answer that somebody waits for is still due, and so is
             // what the store must be told of a holder that asks for less.
-            let told = self.lent_beyond(now, key).is_none() || planted!(ShorteningCancelled);
+            let told =
+                self.lent_beyond(now, key, Awaited::All).is_none() || planted!(ShorteningCancelled);
             let idle = entry.flight.is_none() && !entry.claim && told;
             if idle && self.companions(key).is_empty() {
                 self.no_beat(key);
@@ -138,66 +140,6 @@ impl<C: Clone> Engine<C> {
         let silence = self.options.stretched(claim, ahead);
         let beat = Beat { lock, hold, lease, used, silence, local_waiters };
         Some((beat, Beaten { entry: key, lease, used, first, called, ahead }))
-    }
-
-    /// Until when the present holds may be trusted by what they, and the calls that wait for their
-    /// renewal, ask for; what the store keeps for longer was asked for those that are over. An answer
-    /// to a request that left at `sent` is one to the calls that came before.
-    fn asked_until(&self, now: Time, key: Key, sent: Option<Time>) -> Option<Time> {
-        let entry = self.entries.get(key)?;
-        let leases = self.options.keeping == Keeping::Leases && !planted!(HandOffUntold);
-        let holder = entry.holder.as_ref().filter(|_| leases)?;
-        let lasts = |from: Time, lease: Duration| valid_until(from, lease.max(MIN_LEASE));
-        let holds = holder.holds.iter().filter_map(|hold| self.holds.get(hold.key()));
-        let held = holds.map(|hold| {
-            let rest = |_| lease_for(hold.end.since(now));
-            lasts(now, hold.lease.map_or(self.options.lease, rest)).max(hold.extended)
-        });
-        let calls = entry.companions.iter().filter_map(|call| self.calls.get(call.key()));
-        let awaited = calls.filter_map(|call| {
-            let from = sent.map_or(call.since, |sent| sent.max(call.since));
-            match &call.kind {
-                CallKind::Extend { lease, .. } => Some(lasts(from, *lease)),
-                CallKind::Join(ask) => {
-                    // A ceiling ends it before its lease would.
-                    let most = ask.max_hold.map_or(Duration::MAX, lease_for);
-                    Some(lasts(from, ask.lease.map_or(self.options.lease, |it| it.min(most))))
-                }
-                CallKind::Acquire(_) => None,
-            }
-        });
-        held.chain(awaited).max()
-    }
-
-    /// The same, where the store may keep the lock for longer; by less than a clock may be wrong it
-    /// is not worth a request.
-    fn lent_beyond(&self, now: Time, key: Key) -> Option<Time> {
-        let lent = self.entries.get(key)?.lent;
-        self.asked_until(now, key, None).filter(|until| lent > *until + DRIFT_FIXED)
-    }
-
-    /// Trusts the lock no longer than its present holds ask, when one before them, or beside them,
-    /// had asked for more, and tells the store so at once. It shortens a lease only at the first word
-    /// of another holder, which late copies of what was said before cannot be. So the holder speaks
-    /// as another one, under a token that nobody is given.
-    pub(super) fn shorten(&mut self, now: Time, key: Key) {
-        let Some(until) = self.lent_beyond(now, key) else { return };
-        let Some(entry) = self.entries.get_mut(key) else { return };
-        if entry.at != At::Held || entry.parting.is_some() {
-            return;
-        }
-        let spoken = entry.shown >= entry.used;
-        // An explicit owner's hold has no others in it, and its owner's other holds show this token.
-        if spoken && (entry.owner.is_some() || planted!(NestedLeaseKept)) {
-            return;
-        }
-        // Without a token left the beat brings more, and its answer leads here again.
-        if spoken && entry.used < entry.end {
-            entry.used += 1;
-        }
-        entry.valid_until = entry.valid_until.min(until);
-        self.beat_by(key, now);
-        self.arm(key);
     }
 
     /// The lease to ask for at a renewal: what the holder needs, and what anybody waits for.
@@ -375,7 +317,8 @@ impl<C: Clone> Engine<C> {
         // A session gives what is left of it.
         let given = part.lease.min(state.lease);
         let answered = valid_until(sent, given);
-        let asked = self.asked_until(now, key, Some(sent)).filter(|_| part.used < used);
+        let asked = self.asked_until(now, key, Awaited::Answered(sent, part.lease));
+        let asked = asked.filter(|_| part.used < used);
         let until = asked.map_or(answered, |asked| asked.min(answered));
         if until < answered {
             self.beat_by(key, now);
@@ -385,9 +328,9 @@ impl<C: Clone> Engine<C> {
             entry.valid_until = until;
             entry.asked = given;
         }
-        if part.first {
-            entry.lent = answered;
-        }
+        // A claim counts at the store from the grant, of which a push only says that it was made.
+        let kept = valid_until(sent, state.lease);
+        entry.lent = if part.first { answered } else { entry.lent.max(kept) };
         entry.contact = entry.contact.max(sent);
         entry.heard = entry.heard.max(part.used);
         entry.end = entry.end.max(state.end);
@@ -511,11 +454,4 @@ impl<C: Clone> Engine<C> {
         let delay = self.backoff(tries).min(most);
         self.beat_by(key, now + delay);
     }
-}
-
-/// The lease whose validity, drift taken off, covers `span`.
-pub(super) fn lease_for(span: Duration) -> Duration {
-    let rate = DRIFT_RATE;
-    let grown = span.saturating_add(DRIFT_FIXED);
-    grown.saturating_add(grown / (rate - 1)).saturating_add(Duration::from_micros(1))
 }

@@ -7,6 +7,7 @@ mod close;
 mod entry;
 mod fingerprint;
 mod flight;
+mod lent;
 mod link;
 mod local;
 mod lock;

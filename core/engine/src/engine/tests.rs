@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::beat::lease_for;
 use super::call::{Call, CallKind};
 use super::clock::StoreClock;
 use super::entry::{At, Entry, Holder, Parting};
 use super::flight::{Asked, Flight, Flights, Purpose};
+use super::lent::lease_for;
 use super::lock::Lock;
 use super::*;
 use crate::hold::LossReason;
