@@ -244,7 +244,7 @@ impl Crowd {
 
     fn beat(&self, hold: HoldId, used: u64) -> Op {
         let lock = self.lock.clone();
-        Op::Beat(vec![Beat { lock, hold, lease: LONG, used, silence: LONG, local_waiters: 0 }])
+        Op::Beat(vec![Beat { used, ..Beat::new(lock, hold, LONG) }])
     }
 
     fn release(&self, hold: HoldId, used: u64) -> Op {

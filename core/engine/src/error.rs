@@ -34,11 +34,13 @@ pub enum ErrorKind {
     Unsupported = 9,
     /// The client was closed.
     Closed = 10,
+    /// The owner has the lock shared and wants it for itself: it would wait for its own hold.
+    WouldDeadlock = 11,
 }
 
 impl ErrorKind {
     /// Every kind, in the order of its number.
-    pub const ALL: [ErrorKind; 10] = [
+    pub const ALL: [ErrorKind; 11] = [
         ErrorKind::Contended,
         ErrorKind::TimedOut,
         ErrorKind::Cancelled,
@@ -49,6 +51,7 @@ impl ErrorKind {
         ErrorKind::InvalidArgument,
         ErrorKind::Unsupported,
         ErrorKind::Closed,
+        ErrorKind::WouldDeadlock,
     ];
 
     /// The fixed number of this kind.
@@ -69,6 +72,7 @@ impl ErrorKind {
             ErrorKind::InvalidArgument => "invalid_argument",
             ErrorKind::Unsupported => "unsupported",
             ErrorKind::Closed => "closed",
+            ErrorKind::WouldDeadlock => "would_deadlock",
         }
     }
 

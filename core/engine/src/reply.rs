@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::id::HoldId;
 use crate::name::Name;
+use crate::request::Mode;
 
 /// An answered request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +54,9 @@ pub enum Standing {
     Gone,
     /// An attach found no hold of the owner with the expected token.
     NotHeld,
+    /// The explicit owner has the lock shared and wants it for itself: it would wait for its own
+    /// hold. It is not queued.
+    Deadlock,
 }
 
 /// The state of one hold, as every reply about it carries it.
@@ -224,11 +228,11 @@ pub enum Push {
 pub struct LockInfo {
     /// The lock.
     pub name: Name,
-    /// The explicit owner of the present holds, if they have one.
+    /// The explicit owner of the present exclusive holds, if they have one.
     pub owner: Option<String>,
     /// The present holds: none when the lock is free, several when an explicit owner re-entered.
     pub holds: Vec<HoldInfo>,
-    /// The token of the present holds, or 0.
+    /// The token of the present holds, the highest one where each has its own; or 0.
     pub token: u64,
     /// The highest token reserved so far.
     pub last_token: u64,
@@ -254,6 +258,12 @@ pub struct HoldInfo {
     pub expires_in: Duration,
     /// The lease it counts from.
     pub lease: Duration,
+    /// How it shares the lock.
+    pub mode: Mode,
+    /// Its token.
+    pub token: u64,
+    /// Its explicit owner, if it has one.
+    pub owner: Option<String>,
     /// Given by hand-off, and its holder not heard from yet.
     pub claim: bool,
     /// How many callers wait within the holder's client, which hands the lock on among them, as it
@@ -277,6 +287,8 @@ pub struct WaiterInfo {
     pub heard_ago: Duration,
     /// Whether it would be passed over now.
     pub silent: bool,
+    /// How it wants to share the lock.
+    pub mode: Mode,
     /// How many more callers wait within the waiter's client, behind the one that this entry will be
     /// granted to; as [`HoldInfo::local_waiters`].
     pub local_waiters: Option<u32>,

@@ -25,9 +25,9 @@ pub enum Mode {
     /// One owner at a time.
     #[default]
     Exclusive,
-    /// Any number of shared holders, or one exclusive one. Not supported by any store yet.
+    /// Any number of shared holders, or one exclusive one.
     Shared,
-    /// `count` of `of` permits. Not supported by any store yet.
+    /// `count` of `of` permits. Who has some has no owner, and never re-enters.
     Permits {
         /// How many permits the hold takes.
         count: u32,
@@ -144,13 +144,22 @@ pub struct Beat {
     pub silence: Duration,
     /// How many callers of the client wait within it, behind this entry: for people alone.
     pub local_waiters: u32,
+    /// How the hold shares the lock, or would: for stores that keep the modes apart.
+    pub mode: Mode,
+}
+
+impl Mode {
+    /// Whether holds of the two modes may belong to one name: exclusive and shared ones may.
+    pub const fn is_of_kind(self, other: Mode) -> bool {
+        matches!(self, Mode::Permits { .. }) == matches!(other, Mode::Permits { .. })
+    }
 }
 
 impl Beat {
     /// Renews a hold under which no token was given out, or shows a waiter that is passed over after
     /// the same span.
     pub fn new(lock: Name, hold: HoldId, lease: Duration) -> Beat {
-        Beat { lock, hold, lease, used: 0, silence: lease, local_waiters: 0 }
+        Beat { lock, hold, lease, used: 0, silence: lease, local_waiters: 0, mode: Mode::Exclusive }
     }
 }
 
@@ -189,6 +198,8 @@ pub struct Release {
     /// Nobody is known to wait. A store may refuse that as `Again` when it finds somebody; the
     /// repeat says no.
     pub alone: bool,
+    /// How the hold shares the lock, or would: for stores that keep the modes apart.
+    pub mode: Mode,
 }
 
 impl Release {
@@ -203,6 +214,7 @@ impl Release {
             losses: 0,
             retention: RETENTION,
             alone: false,
+            mode: Mode::Exclusive,
         }
     }
 }

@@ -113,7 +113,7 @@ impl World {
         let hold = HoldId(u128::MAX);
         for lock in self.names.clone() {
             let (lease, silence) = (self.plan.options.lease, self.plan.options.claim);
-            let beat = Beat { lock, hold, lease, used: 0, silence, local_waiters: 0 };
+            let beat = Beat { silence, ..Beat::new(lock, hold, lease) };
             let mut nobody = Reach::default();
             nobody.listening.resize(self.server.polling.len(), false);
             // What it answers is of no interest.

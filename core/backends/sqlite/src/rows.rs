@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use fencelock_engine::reply::Abandoned;
+use fencelock_engine::request::Mode;
 use fencelock_engine::store::{Keep, Queue, Record, StoredHold, StoredWaiter};
 use fencelock_engine::{ClientId, HoldId, Name, OwnerId};
 use rusqlite::types::Type;
@@ -60,6 +61,10 @@ pub(crate) fn load(conn: &Connection, name: &Name) -> Result<Option<Kept>> {
             )?
             .query_map([name.as_str()], hold)?
             .collect::<Result<_>>()?;
+        for hold in &mut record.holds {
+            hold.token = record.token;
+            hold.owner.clone_from(&record.owner);
+        }
         record.waiters = conn
             .prepare_cached(
                 "SELECT hold, client, label, polling, owner, ticket, heard, silent, lease, claim,
@@ -234,6 +239,9 @@ fn hold(row: &Row<'_>) -> Result<StoredHold> {
         asked: number(row, 6)?,
         claim: row.get(7)?,
         local_waiters: row.get(8)?,
+        mode: Mode::Exclusive,
+        token: 0,
+        owner: None,
     })
 }
 
@@ -250,6 +258,7 @@ fn waiter(row: &Row<'_>) -> Result<StoredWaiter> {
         claim: number(row, 9)?,
         silence: number(row, 10)?,
         local_waiters: row.get(11)?,
+        mode: Mode::Exclusive,
     })
 }
 

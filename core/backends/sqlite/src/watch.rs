@@ -90,7 +90,11 @@ impl Watch {
             }
             // A late repetition says nothing about what an earlier one did.
             Standing::Late => {}
-            Standing::Contended | Standing::Released | Standing::Gone | Standing::NotHeld => {
+            Standing::Contended
+            | Standing::Released
+            | Standing::Gone
+            | Standing::NotHeld
+            | Standing::Deadlock => {
                 self.forget(hold);
             }
         }

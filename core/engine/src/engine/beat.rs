@@ -138,7 +138,8 @@ impl<C: Clone> Engine<C> {
         let ahead = if entry.at == At::Queued { entry.ahead } else { 0 };
         let (lock, hold) = (entry.name.clone(), entry.id);
         let silence = self.options.stretched(claim, ahead);
-        let beat = Beat { lock, hold, lease, used, silence, local_waiters };
+        let mode = entry.mode;
+        let beat = Beat { lock, hold, lease, used, silence, local_waiters, mode };
         Some((beat, Beaten { entry: key, lease, used, first, called, ahead }))
     }
 

@@ -6,7 +6,7 @@ use crate::hold::{CallKey, HoldKey, LossReason};
 use crate::id::{HoldId, OwnerId};
 use crate::name::Name;
 use crate::reply::Abandoned;
-use crate::request::{Release, RequestId};
+use crate::request::{Mode, Release, RequestId};
 use crate::time::Time;
 
 /// What the store is known to think of an entry.
@@ -77,6 +77,7 @@ pub(crate) struct Entry<C> {
     pub lock: u32,
     pub name: Name,
     pub owner: Option<OwnerId>,
+    pub mode: Mode,
     pub at: At,
     /// Set when the entry is to be given up.
     pub parting: Option<Parting<C>>,
@@ -164,6 +165,7 @@ impl<C> Entry<C> {
             lock,
             name,
             owner,
+            mode: Mode::Exclusive,
             at: At::Nowhere,
             parting: None,
             flight: None,
@@ -260,7 +262,17 @@ impl<C> Entry<C> {
     pub fn release(&self, told: bool, lost: bool, retention: Duration) -> Release {
         let (lock, hold) = (self.name.clone(), self.id);
         let alone = told && !lost && self.others == 0 && self.tries == 0;
-        Release { lock, hold, used: self.used, told, lost, losses: self.losses, retention, alone }
+        Release {
+            lock,
+            hold,
+            used: self.used,
+            told,
+            lost,
+            losses: self.losses,
+            retention,
+            alone,
+            mode: self.mode,
+        }
     }
 
     /// An acquire may have been executed, or may yet be, until the store's time `not_after`.

@@ -129,6 +129,13 @@ impl<C: Clone> Engine<C> {
                 self.retry_later(now, key);
                 self.advance(now, key);
             }
+            Standing::Deadlock => {
+                if let Some(entry) = self.entries.get_mut(key) {
+                    entry.at = if entry.exposed_until > 0 { At::Unclear } else { At::Nowhere };
+                }
+                self.fail_waiters(now, key, &would_deadlock(), false);
+                self.advance(now, key);
+            }
             Standing::NotHeld => {
                 if let Some(entry) = self.entries.get_mut(key) {
                     entry.at = if entry.exposed_until > 0 { At::Unclear } else { At::Nowhere };
@@ -459,4 +466,11 @@ impl<C: Clone> Engine<C> {
             })
             .unwrap_or(self.options.lease)
     }
+}
+
+/// The error of an owner that would wait for its own hold.
+pub(super) fn would_deadlock() -> Error {
+    let text = "the owner has the lock shared already, and would wait for itself: release that first, \
+                or take the lock for writing from the start";
+    Error::new(ErrorKind::WouldDeadlock, text)
 }

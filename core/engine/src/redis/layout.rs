@@ -3,7 +3,7 @@
 use crate::id::{ClientId, HoldId, OwnerId};
 use crate::redis::decode::abandoned;
 use crate::redis::value::Value;
-use crate::request::MAX_LOCAL_WAITERS;
+use crate::request::{MAX_LOCAL_WAITERS, Mode};
 use crate::store::{Queue, Record, StoredHold, StoredWaiter};
 
 /// Fields of the queue that begin so name the entries of an explicit owner.
@@ -57,12 +57,17 @@ fn read(record: &[Value], queue: &[Value]) -> Option<Record> {
         }
     }
     let owner = if holds.is_empty() { None } else { read_owner(text("o")?)? };
+    let token = if field(record, "t").is_some() { number("t")? } else { number("e")? };
+    for hold in &mut holds {
+        hold.token = token;
+        hold.owner.clone_from(&owner);
+    }
     let released = text("r")?;
     let (abandoned, losses) = abandoned(number("b")?)?;
     Some(Record {
         owner,
         holds,
-        token: if field(record, "t").is_some() { number("t")? } else { number("e")? },
+        token,
         last: number("e")?,
         used: number("u")?,
         abandoned,
@@ -113,6 +118,9 @@ fn read_hold(line: &str) -> Option<StoredHold> {
         asked: lease,
         claim: flags & CLAIM != 0,
         local_waiters,
+        mode: Mode::Exclusive,
+        token: 0,
+        owner: None,
     })
 }
 
@@ -136,5 +144,6 @@ fn read_waiter(hold: &str, text: &str) -> Option<StoredWaiter> {
         claim,
         silence,
         local_waiters,
+        mode: Mode::Exclusive,
     })
 }

@@ -2,11 +2,13 @@
 
 use core::time::Duration;
 
+use crate::id::HoldId;
 use crate::reply::{Refusal, Standing, State};
 use crate::request::{Acquire, Mode, Wait};
+use crate::store::mode::Tie;
 use crate::store::queue::Heard;
 use crate::store::record::{Announce, Caller, Record, StoredHold, StoredWaiter};
-use crate::store::refusal::{check_clock, mode_unsupported};
+use crate::store::refusal::check_clock;
 use crate::store::settle::{Settle, Settled};
 use crate::time::micros_up;
 
@@ -25,9 +27,6 @@ impl Record {
         ask: &Acquire,
         out: &mut dyn Announce,
     ) -> Result<State, Refusal> {
-        if ask.mode != Mode::Exclusive {
-            return Err(mode_unsupported());
-        }
         check_clock(now)?;
         if self.released == Some(ask.hold) {
             return Ok(self.state(Standing::Released));
@@ -38,6 +37,10 @@ impl Record {
         let silence = ask.wait.map(|wait| micros_up(wait.silence));
         let heard = self.waiters.hear(now, caller.polling, ask.hold, silence, ask.local_waiters);
         self.tick(now);
+        let known = heard != Heard::Nobody || self.holds.iter().any(|hold| hold.hold == ask.hold);
+        if !known {
+            self.check_kind(now, ask.mode)?;
+        }
         if let Some(release) = &ask.after {
             self.end(release);
         }
@@ -47,7 +50,7 @@ impl Record {
         {
             if !planted!(ClaimNotRenewed) {
                 // Whoever repeats an acquire has given out nothing yet.
-                let reach = self.reach(0);
+                let reach = self.reach(at, 0);
                 self.holds[at].renew(now, micros_up(ask.lease), caller.polling, reach);
                 self.holds[at].local_waiters = ask.local_waiters;
             }
@@ -56,6 +59,9 @@ impl Record {
         }
         // A release in the same step may have ended this very entry.
         if heard != Heard::Nobody && self.waiters.get(ask.hold).is_some() {
+            if self.tie(ask.owner.as_ref(), ask.mode) == Tie::Deadlock {
+                return Ok(self.deadlock(ask.hold, &settle, out));
+            }
             settle.caller = Some(ask.hold);
             let mut settled = self.settle(&settle, out);
             settled.publish_failed |= self.announce_newcomer(heard, ask.hold, &ask.lock, out);
@@ -63,6 +69,9 @@ impl Record {
         }
         if planted!(TryPassesWaiters) && ask.wait.is_none() && ask.attach.is_none() {
             return Ok(self.try_now(now, caller, ask, None, Settled::default()));
+        }
+        if self.tie(ask.owner.as_ref(), ask.mode) == Tie::Deadlock {
+            return Ok(self.deadlock(ask.hold, &settle, out));
         }
         match (ask.attach, ask.wait) {
             (None, Some(wait)) => Ok(self.enqueue(caller, ask, wait, &mut settle, out)),
@@ -83,20 +92,27 @@ impl Record {
         settled: Settled,
     ) -> State {
         let publish_failed = settled.publish_failed;
-        let joins = self.is_held_by(ask.owner.as_ref()) || self.joins_by_mistake(caller, ask);
-        if attach.is_some_and(|token| !joins || token != self.token) {
+        let mistaken = self.joins_by_mistake(caller, ask).then_some(self.token);
+        let joins = match self.tie(ask.owner.as_ref(), ask.mode) {
+            Tie::Joins(token) => Some(token),
+            Tie::Stranger | Tie::Deadlock => mistaken,
+        };
+        if attach.is_some_and(|token| joins != Some(token)) {
             return State { publish_failed, ..self.state(Standing::NotHeld) };
         }
-        // Live ones may stand behind those that this contact has passed over.
-        if self.holds.is_empty() && !settled.cut {
-            self.abandoned = self.abandoned_now();
-            self.reserve(self.first_token(now, ask.floor));
-            self.owner.clone_from(&ask.owner);
-        } else if !joins {
+        // Live ones may stand behind those that this contact has passed over, and at the head of
+        // those who fit when so many were let in at once.
+        let exclusive = ask.mode == Mode::Exclusive;
+        let first = exclusive || self.waiters.listed() == 0;
+        if joins.is_none() && (settled.cut || !first || !self.fits(ask.mode)) {
             let expires_in = self.expires_in(now);
             let others_waiting = self.others_waiting(ask.hold);
             let state = self.state(Standing::Contended);
             return State { expires_in, others_waiting, publish_failed, ..state };
+        }
+        let told = self.admit(now, ask.floor, ask.mode, ask.owner.as_ref());
+        if exclusive && self.holds.is_empty() {
+            self.owner.clone_from(&ask.owner);
         }
         let lease = micros_up(ask.lease);
         self.holds.push(StoredHold {
@@ -108,8 +124,23 @@ impl Record {
             asked: lease,
             claim: false,
             local_waiters: ask.local_waiters,
+            mode: ask.mode,
+            token: told.token,
+            owner: ask.owner.clone(),
         });
         self.standing(now, ask.hold, settled)
+    }
+
+    /// Ends a wait of an explicit owner for its own hold.
+    pub(super) fn deadlock(
+        &mut self,
+        hold: HoldId,
+        settle: &Settle<'_>,
+        out: &mut dyn Announce,
+    ) -> State {
+        self.waiters.remove(hold);
+        let settled = self.settle(settle, out);
+        State { publish_failed: settled.publish_failed, ..self.state(Standing::Deadlock) }
     }
 
     /// Only with a bug that was planted.
@@ -144,6 +175,7 @@ impl Record {
             claim: micros_up(wait.claim),
             silence: micros_up(wait.silence),
             local_waiters: ask.local_waiters,
+            mode: ask.mode,
         });
         settle.caller = Some(ask.hold);
         let mut settled = self.settle(settle, out);

@@ -3,6 +3,7 @@
 use crate::id::HoldId;
 use crate::reply::{Refusal, Standing, State};
 use crate::request::Beat;
+use crate::store::mode::Tie;
 use crate::store::queue::Heard;
 use crate::store::record::{Announce, Caller, Record};
 use crate::store::refusal::check_clock;
@@ -32,7 +33,7 @@ impl Record {
         self.tick(now);
         let mut known = queued;
         if let Some(at) = self.renewable(beat.hold) {
-            let reach = self.reach(beat.used);
+            let reach = self.reach(at, beat.used);
             self.holds[at].renew(now, micros_up(beat.lease), caller.polling, reach);
             self.holds[at].local_waiters = beat.local_waiters;
             if planted!(OwnerRenewsCoHolds) {
@@ -40,11 +41,17 @@ impl Record {
                     hold.renew(now, micros_up(beat.lease), hold.polling, reach);
                 }
             }
-            self.top_up(now, beat.used);
+            if self.holds[at].is_exclusive() {
+                self.top_up(now, beat.used);
+            }
             known = true;
         }
         let caller = queued.then_some(beat.hold);
         let settle = Settle { now, lock: &beat.lock, caller, floor: 0 };
+        let waits = self.waiters.get(beat.hold);
+        if waits.is_some_and(|it| self.tie(it.owner.as_ref(), it.mode) == Tie::Deadlock) {
+            return Ok(self.deadlock(beat.hold, &settle, out));
+        }
         let passed_over = planted!(OwnerPassedOver) && !self.holds.is_empty();
         let mut settled = if passed_over { Settled::default() } else { self.settle(&settle, out) };
         settled.publish_failed |= self.announce_newcomer(heard, beat.hold, &beat.lock, out);

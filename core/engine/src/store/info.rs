@@ -4,9 +4,11 @@ use core::time::Duration;
 
 use crate::id::HoldId;
 use crate::name::Name;
-use crate::reply::{HoldInfo, LockInfo, Standing, State, WaiterInfo};
+use crate::reply::{Abandoned, HoldInfo, LockInfo, Standing, State, WaiterInfo};
+use crate::request::Mode;
+use crate::store::mode::Admission;
 use crate::store::queue::Queue;
-use crate::store::record::Record;
+use crate::store::record::{Record, StoredHold};
 use crate::store::settle::Settled;
 
 /// How many waiters an inspection shows.
@@ -22,12 +24,13 @@ impl Record {
     pub(super) fn standing(&self, now: u64, id: HoldId, settled: Settled) -> State {
         let Settled { publish_failed, cut } = settled;
         if let Some(hold) = self.holds.iter().find(|hold| hold.hold == id) {
+            let told = self.told(hold);
             return State {
-                token: self.token,
-                end: self.last,
+                token: told.token,
+                end: told.end,
                 lease: Duration::from_micros(hold.deadline - now),
-                abandoned: self.abandoned,
-                losses: self.losses,
+                abandoned: told.abandoned,
+                losses: told.losses,
                 others_waiting: self.others_waiting(id),
                 publish_failed,
                 ..State::bare(Standing::Granted)
@@ -49,6 +52,19 @@ impl Record {
         }
     }
 
+    /// What a present hold is told.
+    fn told(&self, hold: &StoredHold) -> Admission {
+        let (token, end) = (hold.token, hold.token);
+        match hold.mode {
+            Mode::Exclusive => {
+                let (token, end, losses) = (self.token, self.last, self.losses);
+                Admission { token, end, abandoned: self.abandoned, losses }
+            }
+            Mode::Shared => Admission { token, end, abandoned: self.abandoned, losses: 0 },
+            Mode::Permits { .. } => Admission { token, end, abandoned: Abandoned::No, losses: 0 },
+        }
+    }
+
     /// Who is to be served, other than `id`.
     pub(super) fn others_waiting(&self, id: HoldId) -> u32 {
         let own = self.waiters.get(id).is_some_and(|waiter| !waiter.silent);
@@ -56,9 +72,11 @@ impl Record {
         u32::try_from(others).unwrap_or(u32::MAX)
     }
 
-    /// How long until the last of the present holds ends.
+    /// How long until the last of the present holds ends; of permits the first, which may be enough.
     pub(super) fn expires_in(&self, now: u64) -> Option<Duration> {
-        let end = self.holds.iter().map(|hold| hold.deadline).max()?;
+        let ends = self.holds.iter().map(|hold| hold.deadline);
+        let permits = matches!(self.holds.first()?.mode, Mode::Permits { .. });
+        let end = if permits { ends.min() } else { ends.max() }?;
         Some(Duration::from_micros(end.saturating_sub(now)))
     }
 
@@ -79,6 +97,9 @@ impl Record {
             label: hold.client.label().to_owned(),
             expires_in: Duration::from_micros(hold.deadline - now),
             lease: Duration::from_micros(hold.lease),
+            mode: hold.mode,
+            token: hold.token,
+            owner: hold.owner.as_ref().map(|owner| owner.as_str().to_owned()),
             claim: hold.claim,
             local_waiters: Some(hold.local_waiters),
         });
@@ -89,6 +110,7 @@ impl Record {
             owner: waiter.owner.as_ref().map(|owner| owner.as_str().to_owned()),
             heard_ago: Duration::from_micros(now.saturating_sub(waiter.heard)),
             silent: !waiter.is_live(now),
+            mode: waiter.mode,
             local_waiters: Some(waiter.local_waiters),
         });
         let (holds, waiters): (Vec<_>, Vec<_>) = (holds.collect(), waiters.collect());

@@ -7,6 +7,7 @@ mod acquire;
 mod beat;
 mod info;
 mod keep;
+mod mode;
 mod queue;
 mod record;
 mod refusal;
@@ -18,6 +19,7 @@ mod tokens;
 mod tests;
 
 pub use keep::Keep;
+pub use mode::MAX_HOLDS;
 pub use queue::Queue;
 pub use record::{Announce, Caller, Delivery, Record, StoredHold, StoredWaiter};
 pub use refusal::revoke_unsupported;

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::id::{HoldId, OwnerId};
+use crate::request::Mode;
 use crate::store::record::StoredWaiter;
 
 /// A waiter is forgotten when it was not heard from for so many times its `silence`.
@@ -152,10 +153,16 @@ impl Queue {
         self.listed.partition_point(|&(other, _)| other < ticket)
     }
 
-    /// The first live waiter of an explicit owner.
-    pub(super) fn first_of(&self, owner: &OwnerId, now: u64) -> Option<&StoredWaiter> {
+    /// The first live waiter of an explicit owner in one of the modes.
+    pub(super) fn first_of(
+        &self,
+        owner: &OwnerId,
+        now: u64,
+        mode: impl Fn(Mode) -> bool,
+    ) -> Option<&StoredWaiter> {
         let own = self.owned.get(owner)?.iter();
-        own.filter_map(|(_, hold)| self.entries.get(hold)).find(|waiter| waiter.is_live(now))
+        own.filter_map(|(_, hold)| self.entries.get(hold))
+            .find(|waiter| waiter.is_live(now) && mode(waiter.mode))
     }
 
     fn place(&mut self, waiter: &StoredWaiter) {

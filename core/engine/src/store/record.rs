@@ -2,6 +2,7 @@
 
 use crate::id::{ClientId, HoldId, OwnerId};
 use crate::reply::{Abandoned, Push};
+use crate::request::Mode;
 use crate::store::queue::Queue;
 
 /// What happened to a push.
@@ -49,6 +50,12 @@ pub struct StoredHold {
     pub claim: bool,
     /// How many wait within its client, as that last said.
     pub local_waiters: u32,
+    /// How it shares the lock.
+    pub mode: Mode,
+    /// Its token. An exclusive one has the record's.
+    pub token: u64,
+    /// Its explicit owner.
+    pub owner: Option<OwnerId>,
 }
 
 /// A waiter as stored. Times are the store's, in microseconds.
@@ -76,17 +83,20 @@ pub struct StoredWaiter {
     pub silence: u64,
     /// How many more wait within its client, as that last said.
     pub local_waiters: u32,
+    /// How it wants to share the lock.
+    pub mode: Mode,
 }
 
 /// One lock, as a store keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Record {
-    /// The present holds' explicit owner.
+    /// The explicit owner of the present exclusive holds.
     pub owner: Option<OwnerId>,
     /// The present holds.
     pub holds: Vec<StoredHold>,
-    /// The token of the present holds. While the lock is free, the highest one of the last holds
-    /// where those were released.
+    /// The token of the present exclusive holds; of others, which have one each, the highest that
+    /// was granted. While the lock is free, the highest one of the last holds where those were
+    /// released.
     pub token: u64,
     /// The highest token reserved; 0 when the counter is absent.
     pub last: u64,
@@ -108,7 +118,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether `owner` is the explicit owner of the present holds.
+    /// Whether `owner` is the explicit owner of the present exclusive holds.
     pub(super) fn is_held_by(&self, owner: Option<&OwnerId>) -> bool {
         if planted!(OwnerByPrefix)
             && let (Some(mine), Some(asked)) = (&self.owner, owner)

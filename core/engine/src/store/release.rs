@@ -6,7 +6,7 @@ use crate::reply::{Abandoned, Broken, Push, Released};
 use crate::request::{Break, Release};
 use crate::store::queue::Heard;
 use crate::store::record::{Announce, Delivery, Record, StoredHold};
-use crate::store::settle::Settle;
+use crate::store::settle::{BATCH, Settle};
 
 impl Record {
     /// Ends a hold or leaves the queue, and hands the lock on in the same step.
@@ -34,16 +34,21 @@ impl Record {
     }
 
     fn break_seen(&mut self, what: &Break, out: &mut dyn Announce) -> Broken {
-        let later = self.token > what.token && !planted!(BreakEndsAnybody);
-        if !self.holds.is_empty() && later {
-            return Broken::ChangedHands(self.token);
-        }
-        let meant = |hold: &mut StoredHold| what.hold.is_none_or(|named| hold.hold == named);
+        let meant = |hold: &mut StoredHold| {
+            let seen = hold.token <= what.token || planted!(BreakEndsAnybody);
+            seen && what.hold.is_none_or(|named| hold.hold == named)
+        };
         let ended: Vec<_> = self.holds.extract_if(.., meant).collect();
         if ended.is_empty() {
-            return Broken::NotHeld;
+            let later = self.holds.iter().map(|hold| hold.token).max();
+            return match later.filter(|later| *later > what.token) {
+                Some(later) => Broken::ChangedHands(later),
+                None => Broken::NotHeld,
+            };
         }
-        self.lose(Abandoned::Yes);
+        if ended.iter().any(StoredHold::is_exclusive) {
+            self.lose(Abandoned::Yes);
+        }
         for hold in ended.iter().filter(|hold| !hold.polling) {
             let push = Push::Broken { lock: what.lock.clone(), hold: hold.hold };
             out.announce(hold.client.id(), push);
@@ -59,6 +64,11 @@ impl Record {
             .position(|hold| hold.hold == release.hold || planted!(ReleaseWithoutOwner))
         {
             let hold = self.holds.remove(at);
+            if !hold.is_exclusive() {
+                // A reader was told of its predecessor, and has mended nothing.
+                self.released = Some(hold.hold);
+                return if release.told { Released::Done } else { Released::Left };
+            }
             // A repeated release may meet a late copy of its own acquire, granted for nobody: who
             // was told of an earlier token, or of fewer losses, was not told of this one.
             let heard = (release.used >= self.token || planted!(StrayReleaseTells))
@@ -72,7 +82,7 @@ impl Record {
             } else if release.told && heard || planted!(CancelClearsAbandoned) {
                 self.abandoned = Abandoned::No;
             }
-            if self.holds.is_empty() {
+            if !self.is_exclusive() {
                 self.vacate();
                 self.give_back(release.used);
             }
@@ -99,10 +109,10 @@ impl Record {
         waits && !planted!(ReturnUntold) && self.tell_wanted(lock, out)
     }
 
-    /// Tells every holder that somebody queued. True when the store may not publish.
+    /// Tells the holders, of many the first, that somebody queued. True when the store may not publish.
     pub(super) fn tell_wanted(&self, lock: &Name, out: &mut dyn Announce) -> bool {
         let mut failed = false;
-        for hold in self.holds.iter().filter(|hold| !hold.polling) {
+        for hold in self.holds.iter().filter(|hold| !hold.polling).take(BATCH) {
             let push = Push::Wanted { lock: lock.clone(), hold: hold.hold };
             failed |= out.announce(hold.client.id(), push) == Delivery::Failed;
         }

@@ -1,7 +1,9 @@
 //! What every contact does: clamp deadlines, expire holds, hand the lock on.
 
-use crate::id::HoldId;
+use crate::id::{HoldId, OwnerId};
 use crate::reply::{Abandoned, Push};
+use crate::request::Mode;
+use crate::store::mode::Tie;
 use crate::store::record::{Announce, Delivery, Record, StoredHold, StoredWaiter};
 use crate::token::MAX_STORE_TIME;
 
@@ -19,6 +21,8 @@ pub(super) struct Settle<'a> {
 
 /// How many waiters one contact may pass over.
 const TRIES: usize = 512;
+/// How many one contact lets in beside the caller; and how many holders hear of a newcomer.
+pub(super) const BATCH: usize = 64;
 
 /// What a settle came to.
 #[derive(Clone, Copy, Default)]
@@ -29,6 +33,8 @@ pub(super) struct Settled {
     /// go on.
     pub cut: bool,
 }
+
+const SHARED: Mode = Mode::Shared;
 
 /// Who comes next.
 enum Next {
@@ -52,11 +58,13 @@ impl Record {
                 hold.deadline = hold.deadline.min(now.saturating_add(hold.lease));
             }
         }
+        // Only who had the lock for itself can have left anything half done.
         let (mut heard, mut unheard) = (false, false);
         self.holds.retain(|hold| {
             let live = now < hold.deadline;
-            heard |= !live && !hold.claim;
-            unheard |= !live && hold.claim;
+            let over = !live && hold.is_exclusive();
+            heard |= over && !hold.claim;
+            unheard |= over && hold.claim;
             live
         });
         if heard {
@@ -71,37 +79,48 @@ impl Record {
         if self.abandoned != Abandoned::Yes {
             self.abandoned = how;
         }
-        if self.holds.is_empty() {
+        if !self.is_exclusive() {
             self.vacate();
         } else {
             self.losses = self.losses.saturating_add(1);
         }
     }
 
-    /// Nobody holds the lock any more.
+    /// Nobody has the lock for itself any more.
     pub(super) fn vacate(&mut self) {
         self.owner = None;
         self.losses = 0;
     }
 
-    /// Hands the lock to the first live waiter if it is free, and to all live waiters of its
-    /// explicit owner if it has one. Who is found silent at the head is parked, also while the
-    /// lock is held, so that the first one is known to live.
+    /// Lets in those live waiters at the head who fit, one after the other, and all live waiters of
+    /// an explicit owner who is let in. Nobody passes one who does not fit. Who is found silent at
+    /// the head is parked, also while the lock is held, so that the first one is known to live.
     pub(super) fn settle(&mut self, ask: &Settle<'_>, out: &mut dyn Announce) -> Settled {
         let mut settled = Settled::default();
         if ask.now >= MAX_STORE_TIME {
             return settled;
         }
-        let (mut left, taken) = (TRIES, !self.holds.is_empty());
-        while left > 0 {
-            let granted = !taken && !self.holds.is_empty();
-            let Some(next) = self.next_to_serve(ask.now, granted) else { break };
+        let (mut left, mut room) = (TRIES, BATCH);
+        let taken = self.is_exclusive();
+        let caller = ask.caller.and_then(|caller| self.waiters.get(caller));
+        let mut sharer = caller.and_then(|caller| caller.owner.clone());
+        while left > 0 && room > 0 {
+            let granted = !taken && self.is_exclusive();
+            let Some(next) = self.next_to_serve(ask.now, granted, sharer.as_ref()) else { break };
             let delivery = match next {
                 Next::Silent(hold) => {
                     self.waiters.park(ask.now, hold);
                     Delivery::Nobody
                 }
-                Next::Live(hold) => self.serve(hold, ask, out),
+                Next::Live(hold) => {
+                    let owner = self.waiters.get(hold).and_then(|waiter| waiter.owner.clone());
+                    let delivery = self.serve(hold, ask, out);
+                    let served = delivery != Delivery::Nobody;
+                    let other = served && ask.caller != Some(hold) && !self.is_exclusive();
+                    room -= usize::from(other);
+                    sharer = owner.filter(|_| served).or(sharer);
+                    delivery
+                }
             };
             settled.publish_failed |= delivery == Delivery::Failed;
             left -= usize::from(delivery == Delivery::Nobody);
@@ -123,36 +142,47 @@ impl Record {
         out.announce(last.client.id(), push) == Delivery::Failed
     }
 
-    /// After the lock was granted only its owner's others are of interest.
-    fn next_to_serve(&self, now: u64, granted: bool) -> Option<Next> {
-        let free = self.holds.is_empty();
-        if !free
-            && let Some(owner) = &self.owner
-            && let Some(own) = self.waiters.first_of(owner, now)
+    /// After the lock was granted to one alone, only its owner's others are of interest.
+    fn next_to_serve(&self, now: u64, granted: bool, sharer: Option<&OwnerId>) -> Option<Next> {
+        if let Some(own) = self.own_waiter(now, sharer)
             && !planted!(OwnerQueuesBehindStranger)
         {
-            return Some(Next::Live(own.hold));
+            return Some(Next::Live(own));
         }
         let first = self.waiters.first().filter(|_| !granted)?;
+        let fits = self.fits(first.mode);
         if first.polling && planted!(PollersNeverServed) {
-            return free.then_some(Next::Silent(first.hold));
+            return fits.then_some(Next::Silent(first.hold));
         }
         if !first.is_live(now) {
             return (!planted!(DeadWaiterBlocks)).then_some(Next::Silent(first.hold));
         }
-        free.then_some(Next::Live(first.hold))
+        if self.tie(first.owner.as_ref(), first.mode) == Tie::Deadlock {
+            return Some(Next::Silent(first.hold));
+        }
+        fits.then_some(Next::Live(first.hold))
+    }
+
+    /// A waiter of the explicit owner who has the lock for itself, or of one who shares it and was let
+    /// in just now, or calls: its others join it.
+    fn own_waiter(&self, now: u64, sharer: Option<&OwnerId>) -> Option<HoldId> {
+        let own = match &self.owner {
+            Some(owner) if !self.holds.is_empty() => self.waiters.first_of(owner, now, |_| true),
+            _ => {
+                let sharer =
+                    sharer.filter(|it| matches!(self.tie(Some(it), SHARED), Tie::Joins(_)))?;
+                self.waiters.first_of(sharer, now, |mode| mode == SHARED)
+            }
+        };
+        own.map(|waiter| waiter.hold)
     }
 
     /// Grants to a waiter, or parks it when nobody hears the push.
     fn serve(&mut self, hold: HoldId, ask: &Settle<'_>, out: &mut dyn Announce) -> Delivery {
         let now = ask.now;
         let Some(waiter) = self.waiters.remove(hold) else { return Delivery::Nobody };
-        let fresh = self.holds.is_empty();
         let before = (self.token, self.last, self.abandoned);
-        if fresh {
-            self.abandoned = self.abandoned_now();
-            self.reserve(self.first_token(now, ask.floor));
-        }
+        let told = self.admit(now, ask.floor, waiter.mode, waiter.owner.as_ref());
         let called = ask.caller == Some(waiter.hold);
         let delivery = if called || waiter.polling {
             Delivery::Delivered
@@ -160,10 +190,10 @@ impl Record {
             let push = Push::Granted {
                 lock: ask.lock.clone(),
                 hold: waiter.hold,
-                token: self.token,
-                end: self.last,
-                abandoned: self.abandoned,
-                losses: self.losses,
+                token: told.token,
+                end: told.end,
+                abandoned: told.abandoned,
+                losses: told.losses,
                 others_waiting: self.others_waiting(waiter.hold),
             };
             out.announce(waiter.client.id(), push)
@@ -173,8 +203,10 @@ impl Record {
             self.waiters.insert(StoredWaiter { silent: true, ..waiter });
             return delivery;
         }
-        self.owner.clone_from(&waiter.owner);
-        self.holds.push(StoredHold::granted(waiter, now, called));
+        if waiter.mode == Mode::Exclusive {
+            self.owner.clone_from(&waiter.owner);
+        }
+        self.holds.push(StoredHold::granted(waiter, now, called, told.token));
         delivery
     }
 }
@@ -192,9 +224,13 @@ pub(super) enum Reach {
 
 impl Record {
     /// What a request may do to the end of a hold of which it says that tokens up to `used` were
-    /// given out. An explicit owner's hold has one holder: a copy of what it asked moves the end on, and
+    /// given out. A shared hold, permits, and an
+    /// explicit owner's hold have one holder: a copy of what it asked moves the end on, and
     /// its other holds, of which nothing was given out yet, are renewed as well.
-    pub(super) fn reach(&mut self, used: u64) -> Reach {
+    pub(super) fn reach(&mut self, at: usize, used: u64) -> Reach {
+        if !self.holds[at].is_exclusive() {
+            return Reach::Lengthen;
+        }
         let told = self.used >= self.token;
         if used > self.used && used >= self.token {
             self.used = used;
@@ -212,7 +248,7 @@ impl Record {
 impl StoredHold {
     /// The hold that a waiter becomes: in full when it calls, on a claim when it is handed the
     /// lock.
-    fn granted(waiter: StoredWaiter, now: u64, called: bool) -> StoredHold {
+    fn granted(waiter: StoredWaiter, now: u64, called: bool, token: u64) -> StoredHold {
         let lease = if called { waiter.lease } else { waiter.claim.min(waiter.lease) };
         StoredHold {
             hold: waiter.hold,
@@ -223,6 +259,9 @@ impl StoredHold {
             asked: waiter.lease,
             claim: !called,
             local_waiters: waiter.local_waiters,
+            mode: waiter.mode,
+            token,
+            owner: waiter.owner,
         }
     }
 

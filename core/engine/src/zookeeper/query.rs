@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::id::HoldId;
 use crate::name::Name;
 use crate::reply::{Abandoned, Body, Broken, Failure, HoldInfo, LockInfo, WaiterInfo};
-use crate::request::{Break, RequestId};
+use crate::request::{Break, Mode, RequestId};
 use crate::zookeeper::machine::{Aim, Machine, TOKENS};
 use crate::zookeeper::name::{Participant, name_of, queue};
 use crate::zookeeper::note::{Badge, Note, REVOKE};
@@ -400,6 +400,9 @@ fn info(
                 label: badge.label,
                 expires_in: badge.timeout,
                 lease: badge.timeout,
+                mode: Mode::Exclusive,
+                token: held,
+                owner: None,
                 claim: false,
                 local_waiters: None,
             });
@@ -411,6 +414,7 @@ fn info(
                 owner: None,
                 heard_ago: Duration::ZERO,
                 silent: false,
+                mode: Mode::Exclusive,
                 local_waiters: None,
             });
         }

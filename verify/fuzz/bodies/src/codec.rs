@@ -88,28 +88,9 @@ fn op(kind: u8) -> Op {
         }),
         2 | 3 => {
             let beats = usize::from(kind / 8 % 3) + 1;
-            Op::Beat(vec![
-                Beat {
-                    lock: lock(),
-                    hold,
-                    lease,
-                    used: 0,
-                    silence: lease,
-                    local_waiters: 0
-                };
-                beats
-            ])
+            Op::Beat(vec![Beat { silence: lease, ..Beat::new(lock(), hold, lease) }; beats])
         }
-        4 => Op::Release(Release {
-            lock: lock(),
-            hold,
-            used: 0,
-            told: true,
-            lost: false,
-            losses: 0,
-            retention: fencelock_engine::options::RETENTION,
-            alone: false,
-        }),
+        4 => Op::Release(Release::new(lock(), hold, 0)),
         5 => Op::Inspect(lock()),
         6 if kind < 128 => {
             Op::Break(Break { lock: lock(), token: 7, hold: (kind < 64).then_some(hold) })

@@ -2,6 +2,7 @@
 
 mod bugs;
 mod keep;
+mod modes;
 mod promises;
 
 use std::collections::{BTreeMap, BTreeSet};
