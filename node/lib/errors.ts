@@ -9,7 +9,8 @@ export type ErrorCode =
   | 'misconfigured'
   | 'invalid_argument'
   | 'unsupported'
-  | 'closed';
+  | 'closed'
+  | 'would_deadlock';
 
 /**
  * Why a hold ended before its release: `ended`, its lease or `maxHold` ran out; `not_renewed`, it
@@ -110,6 +111,13 @@ export class ClosedError extends FencelockError {
   }
 }
 
+/** The owner has the lock shared already and wants it for itself: it would wait for its own hold. */
+export class WouldDeadlockError extends FencelockError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('would_deadlock', message, options);
+  }
+}
+
 interface Kind {
   readonly number: number;
   readonly retryable: boolean;
@@ -139,6 +147,7 @@ export const KINDS: Readonly<Record<ErrorCode, Kind>> = {
   invalid_argument: kind(8, false, 'InvalidArgumentError', InvalidArgumentError),
   unsupported: kind(9, false, 'UnsupportedError', UnsupportedError),
   closed: kind(10, false, 'ClosedError', ClosedError),
+  would_deadlock: kind(11, false, 'WouldDeadlockError', WouldDeadlockError),
 };
 Object.defineProperty(FencelockError.prototype, 'name', {
   value: 'FencelockError',

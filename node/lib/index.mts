@@ -18,4 +18,5 @@ export {
   TimedOutError,
   UnavailableError,
   UnsupportedError,
+  WouldDeadlockError,
 } from './index.js';

@@ -13,6 +13,7 @@ export {
   TimedOutError,
   UnavailableError,
   UnsupportedError,
+  WouldDeadlockError,
 } from './errors.js';
 export type {
   Broken,

@@ -28,6 +28,7 @@ test('what is exported is on purpose', () => {
     'TimedOutError',
     'UnavailableError',
     'UnsupportedError',
+    'WouldDeadlockError',
     'connect',
   ]);
 });

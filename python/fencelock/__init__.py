@@ -42,6 +42,7 @@ from fencelock.errors import (
     TimedOutError,
     UnavailableError,
     UnsupportedError,
+    WouldDeadlockError,
 )
 
 __version__ = _native.__version__
@@ -67,6 +68,7 @@ __all__ = [
     "UnavailableError",
     "UnsupportedError",
     "WaiterInfo",
+    "WouldDeadlockError",
     "__version__",
     "connect",
     "shared",

@@ -23,6 +23,7 @@ __all__ = [
     "TimedOutError",
     "UnavailableError",
     "UnsupportedError",
+    "WouldDeadlockError",
 ]
 
 
@@ -110,6 +111,13 @@ class ClosedError(FencelockError, RuntimeError):
     kind = "closed"
 
 
+class WouldDeadlockError(FencelockError, RuntimeError):
+    """The owner has the lock shared already and wants it for itself: it would wait for its own hold."""
+
+    code = 11
+    kind = "would_deadlock"
+
+
 BY_CODE: dict[int, type[FencelockError]] = {
     error.code: error
     for error in (
@@ -123,5 +131,6 @@ BY_CODE: dict[int, type[FencelockError]] = {
         InvalidArgumentError,
         UnsupportedError,
         ClosedError,
+        WouldDeadlockError,
     )
 }

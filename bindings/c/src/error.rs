@@ -85,6 +85,7 @@ fn name(status: fencelock_status) -> &'static std::ffi::CStr {
         8 => c"invalid_argument",
         9 => c"unsupported",
         10 => c"closed",
+        11 => c"would_deadlock",
         FENCELOCK_INTERNAL => c"internal",
         _ => c"unknown",
     }

@@ -4,7 +4,7 @@
 
 use fencelock_support::{Abandoned, LossReason};
 
-/// What a call returns. 1 to 10 are the numbers of the errors in every language; none is ever
+/// What a call returns. 1 to 11 are the numbers of the errors in every language; none is ever
 /// reused. fencelock_status_name() gives the name.
 pub type fencelock_status = i32;
 
@@ -31,6 +31,8 @@ pub const FENCELOCK_INVALID_ARGUMENT: fencelock_status = 8;
 pub const FENCELOCK_UNSUPPORTED: fencelock_status = 9;
 /// The client is closed, or belongs to the process that forked this one.
 pub const FENCELOCK_CLOSED: fencelock_status = 10;
+/// The owner has the lock shared already and wants it for itself: it would wait for its own hold.
+pub const FENCELOCK_WOULD_DEADLOCK: fencelock_status = 11;
 /// A bug in this library, stopped at its boundary. Please report it.
 pub const FENCELOCK_INTERNAL: fencelock_status = 100;
 

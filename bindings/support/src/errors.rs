@@ -43,6 +43,9 @@ pub fn meaning(kind: ErrorKind) -> &'static str {
         ErrorKind::InvalidArgument => "an argument is out of its range",
         ErrorKind::Unsupported => "the store, or this version, cannot do what was asked",
         ErrorKind::Closed => "the client is closed, or belongs to the process that forked this one",
+        ErrorKind::WouldDeadlock => {
+            "the owner has the lock shared already and wants it for itself: it would wait for its own hold"
+        }
         _ => "an error that this version's table does not know",
     }
 }

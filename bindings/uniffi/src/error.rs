@@ -63,6 +63,9 @@ errors! {
     Unsupported = 9,
     /// 10: the client is closed, or belongs to the process that forked this one.
     Closed = 10,
+    /// 11: the owner has the lock shared already and wants it for itself: it would wait for its own
+    /// hold.
+    WouldDeadlock = 11,
     /// 100: a defect of Fencelock's own; please report it.
     Internal = 100,
 }
@@ -112,6 +115,7 @@ impl From<Error> for FencelockError {
             Kind::InvalidArgument => ErrorKind::InvalidArgument,
             Kind::Unsupported => ErrorKind::Unsupported,
             Kind::Closed => ErrorKind::Closed,
+            Kind::WouldDeadlock => ErrorKind::WouldDeadlock,
             // A kind that is newer than this crate.
             _ => ErrorKind::Internal,
         };

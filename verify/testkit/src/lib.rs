@@ -13,6 +13,7 @@ pub mod driver;
 mod folder;
 mod fork;
 mod four_letters;
+pub mod modes;
 mod netns;
 mod port;
 mod proxy;

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use fencelock_engine::reply::{
     Body, Broken, Failure, LockInfo, Push, Released, Reply, Standing, State,
 };
-use fencelock_engine::request::{Acquire, Beat, Break, Op, Release, Request, RequestId, Wait};
+use fencelock_engine::request::{
+    Acquire, Beat, Break, Mode, Op, Release, Request, RequestId, Wait,
+};
 use fencelock_engine::transport::{Sink, Transport};
 use fencelock_engine::{ClientId, Event, HoldId, Name};
 
@@ -61,6 +63,7 @@ pub struct Client<T: Transport> {
     requests: AtomicU64,
     /// The tokens that were told, to be named by the releases.
     tokens: Mutex<BTreeMap<HoldId, u64>>,
+    modes: Mutex<BTreeMap<HoldId, Mode>>,
 }
 
 static IDS: AtomicU64 = AtomicU64::new(1);
@@ -84,8 +87,13 @@ impl<T: Transport> Client<T> {
         let recorder = Arc::new(Recorder::default());
         let id = ClientId::new(fresh(), "test's own").unwrap();
         let transport = open(id, Arc::clone(&recorder) as Arc<dyn Sink>);
-        let client =
-            Client { transport, recorder, requests: AtomicU64::new(1), tokens: Mutex::default() };
+        let client = Client {
+            transport,
+            recorder,
+            requests: AtomicU64::new(1),
+            tokens: Mutex::default(),
+            modes: Mutex::default(),
+        };
         client.transport.flush();
         client.up();
         client
@@ -131,6 +139,11 @@ impl<T: Transport> Client<T> {
         }
     }
 
+    /// How the hold shares its lock, or would.
+    fn mode(&self, hold: HoldId) -> Mode {
+        self.modes.lock().unwrap().get(&hold).copied().unwrap_or_default()
+    }
+
     fn told(&self, hold: HoldId, state: State) -> State {
         if state.token > 0 {
             self.tokens.lock().unwrap().insert(hold, state.token);
@@ -140,6 +153,7 @@ impl<T: Transport> Client<T> {
 
     pub fn acquire(&self, ask: Acquire) -> State {
         let hold = ask.hold;
+        self.modes.lock().unwrap().insert(hold, ask.mode);
         match self.ask(Op::Acquire(ask)).expect("the acquire is executed").body {
             Body::Acquire(state) => self.told(hold, state),
             other => panic!("not the reply of an acquire: {other:?}"),
@@ -155,7 +169,7 @@ impl<T: Transport> Client<T> {
     }
 
     pub fn beat(&self, lock: &Name, hold: HoldId) -> State {
-        let beat = Beat::new(lock.clone(), hold, LEASE);
+        let beat = Beat { mode: self.mode(hold), ..Beat::new(lock.clone(), hold, LEASE) };
         match self.ask(Op::Beat(vec![beat])).expect("the beat is executed").body {
             Body::Beat(states) => self.told(hold, states[0].clone().expect("the lock is served")),
             other => panic!("not the reply of a beat: {other:?}"),
@@ -164,7 +178,8 @@ impl<T: Transport> Client<T> {
 
     pub fn release(&self, lock: &Name, hold: HoldId) -> Released {
         let used = self.tokens.lock().unwrap().get(&hold).copied().unwrap_or(0);
-        let release = Release::new(lock.clone(), hold, used);
+        let mode = self.mode(hold);
+        let release = Release { mode, ..Release::new(lock.clone(), hold, used) };
         match self.ask(Op::Release(release)).expect("the release is executed").body {
             Body::Release(released) => released,
             other => panic!("not the reply of a release: {other:?}"),

@@ -3,7 +3,7 @@
 module Fencelock
   # Every error of this library: `rescue Fencelock::Error`. Each kind is a class of its own:
   # ContendedError, TimedOutError, CancelledError, UnavailableError, LostError, NotHeldError,
-  # MisconfiguredError, InvalidArgumentError, UnsupportedError, ClosedError.
+  # MisconfiguredError, InvalidArgumentError, UnsupportedError, ClosedError, WouldDeadlockError.
   module Error
     # Its number, the same in every language.
     def code

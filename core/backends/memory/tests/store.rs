@@ -246,15 +246,11 @@ fn reconnect_fails_what_was_not_flushed() {
 }
 
 #[test]
-fn requests_of_other_times_and_modes_are_refused() {
+fn requests_of_other_times_are_refused() {
     let (one, lock) = (client(&store()), name("a"));
     let mut ask = one.request(&lock, hold(), false);
     ask.not_after = 1;
     assert_eq!(one.acquire(ask).standing, Standing::Late);
-    assert!(one.inspect(&lock).is_none());
-    let mut ask = one.request(&lock, hold(), false);
-    ask.mode = fencelock_engine::request::Mode::Shared;
-    assert!(matches!(one.ask(Op::Acquire(ask)), Err(Failure::Refused(_))));
     assert!(one.inspect(&lock).is_none());
     assert_eq!(one.take(&lock, hold()).lease, LEASE);
 }
@@ -266,4 +262,16 @@ fn urls() {
     for wrong in ["memory", "sqlite:x", "memory:x?y=z"] {
         assert!(Options::from_url(wrong).is_err(), "{wrong}");
     }
+}
+
+#[test]
+fn readers_hold_together_and_a_writer_alone() {
+    let store = store();
+    fencelock_testkit::modes::readers_and_a_writer(|| client(&store), &name("a"));
+}
+
+#[test]
+fn permits_are_counted() {
+    let store = store();
+    fencelock_testkit::modes::permits_of_a_semaphore(|| client(&store), &name("a"));
 }

@@ -9,6 +9,9 @@ use fencelock_engine::{ClientId, HoldId, Name, OwnerId};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
 
+/// The mode of who shares a lock, as it is written.
+const SHARED: &str = "shared";
+
 type Result<T> = rusqlite::Result<T>;
 
 /// A record, and how long it is kept.
@@ -56,19 +59,19 @@ pub(crate) fn load(conn: &Connection, name: &Name) -> Result<Option<Kept>> {
         record.holds = conn
             .prepare_cached(
                 "SELECT hold, client, label, polling, deadline, lease, asked, claim,
-                     local_waiters
+                     local_waiters, mode, token, owner
                  FROM fencelock_holds WHERE name = ?1",
             )?
             .query_map([name.as_str()], hold)?
             .collect::<Result<_>>()?;
-        for hold in &mut record.holds {
+        for hold in record.holds.iter_mut().filter(|hold| hold.mode == Mode::Exclusive) {
             hold.token = record.token;
             hold.owner.clone_from(&record.owner);
         }
         record.waiters = conn
             .prepare_cached(
                 "SELECT hold, client, label, polling, owner, ticket, heard, silent, lease, claim,
-                     silence, local_waiters
+                     silence, local_waiters, mode
                  FROM fencelock_waiters WHERE name = ?1 ORDER BY ticket, hold",
             )?
             .query_map([name.as_str()], waiter)?
@@ -170,7 +173,7 @@ fn save_holds(
         }
         conn.prepare_cached(
             "INSERT OR REPLACE INTO fencelock_holds
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         )?
         .execute(params![
             name.as_str(),
@@ -183,6 +186,9 @@ fn save_holds(
             integer(hold.asked),
             hold.claim,
             hold.local_waiters,
+            written(hold.mode),
+            (hold.mode != Mode::Exclusive).then(|| integer(hold.token)),
+            hold.owner.as_ref().filter(|_| hold.mode != Mode::Exclusive).map(OwnerId::as_str),
         ])?;
     }
     for hold in gone.keys() {
@@ -204,7 +210,7 @@ fn save_waiters(conn: &Connection, name: &Name, old: &Queue, new: &Queue) -> Res
         }
         conn.prepare_cached(
             "INSERT OR REPLACE INTO fencelock_waiters
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         )?
         .execute(params![
             name.as_str(),
@@ -220,6 +226,7 @@ fn save_waiters(conn: &Connection, name: &Name, old: &Queue, new: &Queue) -> Res
             integer(waiter.claim),
             integer(waiter.silence),
             waiter.local_waiters,
+            written(waiter.mode),
         ])?;
     }
     for hold in gone.keys() {
@@ -239,9 +246,9 @@ fn hold(row: &Row<'_>) -> Result<StoredHold> {
         asked: number(row, 6)?,
         claim: row.get(7)?,
         local_waiters: row.get(8)?,
-        mode: Mode::Exclusive,
-        token: 0,
-        owner: None,
+        mode: mode(row, 9)?,
+        token: row.get::<_, Option<i64>>(10)?.map(|_| number(row, 10)).transpose()?.unwrap_or(0),
+        owner: owner(row, 11)?,
     })
 }
 
@@ -258,8 +265,28 @@ fn waiter(row: &Row<'_>) -> Result<StoredWaiter> {
         claim: number(row, 9)?,
         silence: number(row, 10)?,
         local_waiters: row.get(11)?,
-        mode: Mode::Exclusive,
+        mode: mode(row, 12)?,
     })
+}
+
+/// How the mode of a hold or waiter is written; nothing for an exclusive one.
+fn written(mode: Mode) -> Option<String> {
+    match mode {
+        Mode::Exclusive => None,
+        Mode::Shared => Some(SHARED.to_owned()),
+        Mode::Permits { count, of } => Some(format!("{count} of {of}")),
+    }
+}
+
+fn mode(row: &Row<'_>, column: usize) -> Result<Mode> {
+    let mode = optional(row, column, |text| {
+        if text == SHARED {
+            return Some(Mode::Shared);
+        }
+        let (count, of) = text.split_once(" of ")?;
+        Some(Mode::Permits { count: count.parse().ok()?, of: of.parse().ok()? })
+    })?;
+    Ok(mode.unwrap_or_default())
 }
 
 fn owner(row: &Row<'_>, column: usize) -> Result<Option<OwnerId>> {

@@ -40,6 +40,9 @@ CREATE TABLE IF NOT EXISTS fencelock_holds (
     asked INTEGER NOT NULL,
     claim INTEGER NOT NULL,
     local_waiters INTEGER NOT NULL DEFAULT 0,  -- who waits within its client
+    mode TEXT,     -- NULL exclusive, 'shared', or as many permits of how many: '2 of 5'
+    token INTEGER, -- one of its own; an exclusive hold has the lock's
+    owner TEXT,    -- likewise
     PRIMARY KEY (name, hold)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS fencelock_waiters (
@@ -56,6 +59,7 @@ CREATE TABLE IF NOT EXISTS fencelock_waiters (
     claim INTEGER NOT NULL,
     silence INTEGER NOT NULL,
     local_waiters INTEGER NOT NULL DEFAULT 0,
+    mode TEXT,
     PRIMARY KEY (name, hold)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS fencelock_news (  -- what a client is to look at
@@ -68,22 +72,26 @@ CREATE TABLE IF NOT EXISTS fencelock_news (  -- what a client is to look at
 CREATE INDEX IF NOT EXISTS fencelock_news_of ON fencelock_news (client);
 ";
 
-/// The layout before, which lacks a column of two tables, and what makes it this one.
+/// The layout before, which lacks columns of two tables, and what makes it this one.
 pub(crate) const BEFORE: i64 = 3;
 pub(crate) const UPGRADE: &str = "
 ALTER TABLE fencelock_holds ADD COLUMN local_waiters INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE fencelock_holds ADD COLUMN mode TEXT;
+ALTER TABLE fencelock_holds ADD COLUMN token INTEGER;
+ALTER TABLE fencelock_holds ADD COLUMN owner TEXT;
 ALTER TABLE fencelock_waiters ADD COLUMN local_waiters INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE fencelock_waiters ADD COLUMN mode TEXT;
 UPDATE fencelock_meta SET layout = 4;
 ";
 
 /// What a boot ended: its holds are past their deadline, which the rules then find and tell; its
 /// waiters are silent; and since a power cut may have lost the last transactions, a lock that
-/// looks free cannot say how its last holder ended.
+/// looks free cannot say how its last holder ended, nor one that is shared how its last writer did.
 pub(crate) const NEW_BOOT: &str = "
 UPDATE fencelock_holds SET deadline = 0;
 UPDATE fencelock_waiters SET silent = 1;
 UPDATE fencelock_locks SET abandoned = 2
-    WHERE abandoned = 0 AND name NOT IN (SELECT name FROM fencelock_holds);
+    WHERE abandoned = 0 AND name NOT IN (SELECT name FROM fencelock_holds WHERE mode IS NULL);
 ";
 
 /// When the last hold ends, by the store's time.

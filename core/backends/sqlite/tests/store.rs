@@ -9,7 +9,7 @@ use std::time::Duration;
 use fencelock_engine::reply::{
     Abandoned, Body, Broken, Failure, Push, Refusal, RefusalKind, Released, Standing, State,
 };
-use fencelock_engine::request::{Acquire, Break, Op, Release, RequestId};
+use fencelock_engine::request::{Acquire, Break, Mode, Op, Release, RequestId};
 use fencelock_engine::transport::{Doubt, Transport};
 use fencelock_engine::{ClientId, Error, ErrorKind, Event, Name};
 use fencelock_sqlite::{Options, SqliteTransport, Synchronous, open};
@@ -390,12 +390,17 @@ fn a_file_of_the_layout_before_is_made_this_one() {
         one.take(&lock, held);
     }
     let lacks = "ALTER TABLE fencelock_holds DROP COLUMN local_waiters;
+        ALTER TABLE fencelock_holds DROP COLUMN mode;
+        ALTER TABLE fencelock_holds DROP COLUMN token;
+        ALTER TABLE fencelock_holds DROP COLUMN owner;
         ALTER TABLE fencelock_waiters DROP COLUMN local_waiters;
+        ALTER TABLE fencelock_waiters DROP COLUMN mode;
         UPDATE fencelock_meta SET layout = 3";
     raw(&file.path).execute_batch(lacks).unwrap();
     let two = client(&file.path);
     let info = two.inspect(&lock).unwrap();
     assert_eq!((info.holds[0].hold, info.holds[0].local_waiters), (held, Some(0)));
+    assert_eq!((info.holds[0].mode, info.holds[0].token), (Mode::Exclusive, info.token));
     two.queue(&lock, hold());
     let three = client(&file.path);
     assert_eq!(three.inspect(&lock).unwrap().waiting, 1);

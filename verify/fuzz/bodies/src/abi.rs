@@ -149,7 +149,7 @@ impl World {
 
     /// A status of the list, and an error object just when it is an error.
     fn ended(&mut self, status: fencelock_status, error: *mut fencelock_error) {
-        assert!((FENCELOCK_OK..=FENCELOCK_CLOSED).contains(&status), "{status}");
+        assert!((FENCELOCK_OK..=FENCELOCK_WOULD_DEADLOCK).contains(&status), "{status}");
         assert_eq!(status == FENCELOCK_OK, error.is_null());
         // SAFETY: it was just given.
         unsafe {

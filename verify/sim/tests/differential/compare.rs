@@ -88,6 +88,7 @@ impl Counts {
             Standing::Released => "released",
             Standing::Gone => "gone",
             Standing::NotHeld => "not held",
+            Standing::Deadlock => "deadlock",
         });
         if state.publish_failed {
             self.see("publish failed");

@@ -60,22 +60,12 @@ impl Bench {
 
     fn beat(&mut self, hold: u64) -> u64 {
         let (lease, silence) = (Duration::from_secs(30), Duration::from_secs(3));
-        let beat = Beat { lock: name(), hold: id(hold), lease, used: 0, silence, local_waiters: 0 };
+        let beat = Beat { silence, ..Beat::new(name(), id(hold), lease) };
         self.work(hold as usize % 4, &Op::Beat(vec![beat]))
     }
 
     fn release(&mut self, hold: u64, alone: bool) -> u64 {
-        let (used, retention) = (self.token, Duration::from_secs(60));
-        let release = Release {
-            lock: name(),
-            hold: id(hold),
-            used,
-            told: true,
-            lost: false,
-            losses: 0,
-            retention,
-            alone,
-        };
+        let release = Release { alone, ..Release::new(name(), id(hold), self.token) };
         self.work(hold as usize % 4, &Op::Release(release))
     }
 }

@@ -29,16 +29,9 @@ impl World {
     }
 
     fn give_up(&self, hold: u128) -> Op {
-        Op::Release(Release {
-            lock: self.names[0].clone(),
-            hold: HoldId(hold << 64),
-            used: self.records[0].token,
-            told: true,
-            lost: false,
-            losses: 0,
-            retention: Duration::from_secs(86_400),
-            alone: false,
-        })
+        let (lock, used) = (self.names[0].clone(), self.records[0].token);
+        let retention = Duration::from_secs(86_400);
+        Op::Release(Release { retention, ..Release::new(lock, HoldId(hold << 64), used) })
     }
 
     fn look(&self) -> Op {
@@ -48,7 +41,7 @@ impl World {
     fn beat(&self, hold: u128) -> Op {
         let (lease, hold) = (Duration::from_secs(30), HoldId(hold << 64));
         let lock = self.names[0].clone();
-        Op::Beat(vec![Beat { lock, hold, lease, used: 0, silence: SILENCE, local_waiters: 0 }])
+        Op::Beat(vec![Beat { silence: SILENCE, ..Beat::new(lock, hold, lease) }])
     }
 }
 

@@ -151,6 +151,7 @@ impl Plan {
             losses,
             retention: Duration::from_secs([600, 86_400][self.index(2)]),
             alone,
+            mode: Mode::Exclusive,
         }
     }
 
@@ -223,7 +224,7 @@ impl Plan {
             let lease = self.lease();
             let silence = Duration::from_millis([300, 3_000, 30_000][self.index(3)]);
             let (lock, local_waiters) = (locks[at].clone(), self.local_waiters());
-            beats.push(Beat { lock, hold, lease, used, silence, local_waiters });
+            beats.push(Beat { used, silence, local_waiters, ..Beat::new(lock, hold, lease) });
         }
         beats
     }

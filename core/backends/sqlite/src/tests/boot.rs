@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use fencelock_engine::reply::{Body, Standing, State};
-use fencelock_engine::request::{Acquire, Beat, Op, Request, RequestId};
+use fencelock_engine::reply::{Abandoned, Body, Standing, State};
+use fencelock_engine::request::{Acquire, Beat, Mode, Op, Release, Request, RequestId};
 use fencelock_engine::store::Caller;
 use fencelock_engine::{ClientId, ErrorKind, HoldId, Name};
 use fencelock_testkit::eventually;
@@ -86,6 +86,25 @@ fn once_all_holds_are_over_by_the_wall_clock_the_file_is_the_other_machines() {
     match renew(&mut one, LEASE) {
         Err(Fault::Misconfigured(why)) => assert!(why.contains("another machine"), "{why}"),
         other => panic!("two clocks on one file: {other:?}"),
+    }
+}
+
+/// A power cut may have taken a writer's last transactions with it.
+#[test]
+fn after_a_restart_a_lock_that_readers_had_cannot_say_how_its_last_writer_ended() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("locks.db");
+    let mut one = open(&path, "one").unwrap();
+    let token = acquire(&mut one, LEASE).token;
+    run(&mut one, Op::Release(Release::new(lock(), HOLD, token))).unwrap();
+    let lease = Duration::from_millis(200);
+    let read = Acquire::new(lock(), HoldId(2), lease, one.now() + 3_000_000);
+    run(&mut one, Op::Acquire(Acquire { mode: Mode::Shared, ..read })).unwrap();
+    let mut two = eventually("the end of the hold", || open(&path, "two").ok());
+    let next = Acquire::new(lock(), HoldId(3), LEASE, two.now() + 3_000_000);
+    match run(&mut two, Op::Acquire(next)).unwrap() {
+        Body::Acquire(state) => assert_eq!(state.abandoned, Abandoned::Unknown),
+        body => panic!("{body:?}"),
     }
 }
 

@@ -22,6 +22,8 @@ public enum ErrorCode {
     UNSUPPORTED(9, "unsupported", false),
     /** The client was closed. */
     CLOSED(10, "closed", false),
+    /** The owner has the lock shared already and wants it for itself: it would wait for its own hold. */
+    WOULD_DEADLOCK(11, "would_deadlock", false),
     /** A defect of Fencelock itself. Please report it. */
     INTERNAL(100, "internal", false);
 
@@ -38,7 +40,7 @@ public enum ErrorCode {
     /**
      * The fixed number.
      *
-     * @return 1 to 10, or 100
+     * @return 1 to 11, or 100
      */
     public int number() {
         return number;

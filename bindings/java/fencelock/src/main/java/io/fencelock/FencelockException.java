@@ -11,6 +11,7 @@ public abstract sealed class FencelockException extends RuntimeException impleme
                 InvalidArgumentException,
                 UnsupportedByStoreException,
                 ClientClosedException,
+                WouldDeadlockException,
                 InternalErrorException {
     private static final long serialVersionUID = 1L;
 
@@ -40,6 +41,7 @@ public abstract sealed class FencelockException extends RuntimeException impleme
             case INVALID_ARGUMENT -> new InvalidArgumentException(message);
             case UNSUPPORTED -> new UnsupportedByStoreException(message);
             case CLOSED -> new ClientClosedException(message);
+            case WOULD_DEADLOCK -> new WouldDeadlockException(message);
             case INTERNAL -> new InternalErrorException(message);
         };
     }

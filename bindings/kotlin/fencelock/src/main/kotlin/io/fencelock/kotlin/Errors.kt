@@ -14,6 +14,7 @@ public val FencelockException.kind: ErrorKind
             is FencelockException.InvalidArgument -> ErrorKind.INVALID_ARGUMENT
             is FencelockException.Unsupported -> ErrorKind.UNSUPPORTED
             is FencelockException.Closed -> ErrorKind.CLOSED
+            is FencelockException.WouldDeadlock -> ErrorKind.WOULD_DEADLOCK
             is FencelockException.Internal -> ErrorKind.INTERNAL
         }
 

@@ -1,0 +1,102 @@
+//! Readers, writers and permits at a store, request by request: the same for every store.
+
+use fencelock_engine::Name;
+use fencelock_engine::reply::{Broken, Failure, Push, RefusalKind, Released, Standing, State};
+use fencelock_engine::request::{Break, Mode, Op};
+use fencelock_engine::transport::Transport;
+
+use crate::recorder::{BOUND, Client, hold};
+
+const READ: Mode = Mode::Shared;
+const WRITE: Mode = Mode::Exclusive;
+
+fn permits(count: u32, of: u32) -> Mode {
+    Mode::Permits { count, of }
+}
+
+impl<T: Transport> Client<T> {
+    /// Queues in a mode.
+    fn ask_in(&self, lock: &Name, id: fencelock_engine::HoldId, mode: Mode) -> State {
+        let ask = self.request(lock, id, true);
+        self.acquire(fencelock_engine::request::Acquire { mode, ..ask })
+    }
+
+    fn try_in(&self, lock: &Name, mode: Mode) -> State {
+        let ask = self.request(lock, hold(), false);
+        self.acquire(fencelock_engine::request::Acquire { mode, ..ask })
+    }
+
+    fn refusal(&self, lock: &Name, mode: Mode) -> (RefusalKind, String) {
+        let ask = self.request(lock, hold(), false);
+        let ask = fencelock_engine::request::Acquire { mode, ..ask };
+        match self.ask(Op::Acquire(ask)) {
+            Err(Failure::Refused(refusal)) => (refusal.kind, refusal.message),
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+}
+
+/// Readers hold together; a writer waits for all of them, and whoever comes behind it for the writer.
+pub fn readers_and_a_writer<T: Transport>(open: impl Fn() -> Client<T>, lock: &Name) {
+    let (one, two, three, four) = (open(), open(), open(), open());
+    let [first, second, third, fourth] = [hold(), hold(), hold(), hold()];
+    let reader = one.ask_in(lock, first, READ);
+    let other = two.ask_in(lock, second, READ);
+    assert_eq!([reader.standing, other.standing], [Standing::Granted; 2]);
+    assert!(other.token > reader.token, "a number each");
+    assert_eq!(three.ask_in(lock, third, WRITE).standing, Standing::Queued);
+    let wanted = |push: &Push| matches!(push, Push::Wanted { hold, .. } if *hold == first);
+    assert!(one.push(BOUND, wanted).is_some(), "a reader hears that a writer waits");
+    assert_eq!(four.ask_in(lock, fourth, READ).standing, Standing::Queued, "not past the writer");
+    assert_eq!(four.try_in(lock, READ).standing, Standing::Contended, "nor does a try");
+    let info = one.inspect(lock).unwrap();
+    assert_eq!(info.holds.iter().map(|hold| hold.mode).collect::<Vec<_>>(), [READ; 2]);
+    assert_eq!(info.waiters.iter().map(|it| it.mode).collect::<Vec<_>>(), [WRITE, READ]);
+    assert_eq!(one.beat(lock, first).standing, Standing::Granted);
+    assert_eq!(one.release(lock, first), Released::Done);
+    assert_eq!(one.beat(lock, first).standing, Standing::Released);
+    assert_eq!(two.release(lock, second), Released::Done);
+    let (writer, end) = three.granted(BOUND, third).expect("the writer is told");
+    assert!(writer > other.token && end > writer, "above all readers before it, with a block");
+    assert_eq!(three.beat(lock, third).token, writer);
+    assert_eq!(three.release(lock, third), Released::Done);
+    let (late, _) = four.granted(BOUND, fourth).expect("the reader behind it is told");
+    assert!(late > writer);
+    assert_eq!(four.beat(lock, fourth).token, late);
+    let named = Break { lock: lock.clone(), token: late, hold: Some(fourth) };
+    match one.ask(Op::Break(named)).expect("the hold is broken").body {
+        fencelock_engine::reply::Body::Break(broken) => assert_eq!(broken, Broken::Ended(1)),
+        other => panic!("not the reply of a break: {other:?}"),
+    }
+    let broken = |push: &Push| matches!(push, Push::Broken { hold, .. } if *hold == fourth);
+    assert!(four.push(BOUND, broken).is_some());
+    assert!(one.inspect(lock).unwrap().holds.is_empty());
+}
+
+/// Permits are counted, come back once, and nobody passes a larger request.
+pub fn permits_of_a_semaphore<T: Transport>(open: impl Fn() -> Client<T>, lock: &Name) {
+    let (one, two, three) = (open(), open(), open());
+    let [first, second, third, fourth] = [hold(), hold(), hold(), hold()];
+    assert_eq!(one.ask_in(lock, first, permits(2, 3)).standing, Standing::Granted);
+    assert_eq!(two.ask_in(lock, second, permits(1, 3)).standing, Standing::Granted);
+    let large = three.ask_in(lock, third, permits(3, 3));
+    assert_eq!(large.standing, Standing::Queued);
+    assert_eq!(two.ask_in(lock, fourth, permits(1, 3)).standing, Standing::Queued);
+    let (kind, message) = one.refusal(lock, permits(1, 4));
+    assert_eq!(kind, RefusalKind::Misconfigured);
+    assert!(message.contains('3') && message.contains('4'), "both numbers: {message}");
+    assert_eq!(one.refusal(lock, WRITE).0, RefusalKind::Misconfigured);
+    assert_eq!(one.release(lock, first), Released::Done);
+    assert_eq!(one.release(lock, first), Released::Done, "a repeat adds nothing");
+    assert_eq!(two.beat(lock, fourth).standing, Standing::Queued, "not past the larger request");
+    assert_eq!(two.release(lock, second), Released::Done);
+    assert!(three.granted(BOUND, third).is_some());
+    assert_eq!(three.beat(lock, third).standing, Standing::Granted);
+    let info = two.inspect(lock).unwrap();
+    assert_eq!(info.holds.iter().map(|hold| hold.mode).collect::<Vec<_>>(), [permits(3, 3)]);
+    assert_eq!(three.release(lock, third), Released::Done);
+    assert!(two.granted(BOUND, fourth).is_some());
+    assert_eq!(two.release(lock, fourth), Released::Done);
+    // Nobody holds or waits: the next one says what the name is.
+    assert_eq!(one.try_in(lock, permits(1, 4)).standing, Standing::Granted);
+}
