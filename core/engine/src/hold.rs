@@ -77,6 +77,14 @@ impl Ask {
     }
 }
 
+impl Ask {
+    /// Whether it waits in the client's own queue, for the entry that is handed on within it. What is
+    /// shared, or has an explicit owner, gets an entry of its own.
+    pub(crate) fn queues_locally(&self) -> bool {
+        self.mode == Mode::Exclusive && matches!(self.owner, Owner::Local(_))
+    }
+}
+
 /// A granted hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {

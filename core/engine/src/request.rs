@@ -67,6 +67,9 @@ pub enum Op {
 /// How many holds one [`Op::Beat`] may carry.
 pub const MAX_BEATS: usize = 100;
 
+/// The most permits that a semaphore has.
+pub const MAX_PERMITS: u32 = 1_000_000;
+
 /// The most that an entry reports of those who wait within its client; more are reported as this.
 pub const MAX_LOCAL_WAITERS: u32 = 65_535;
 

@@ -254,6 +254,7 @@ impl<C: Clone> Engine<C> {
             // The store has it under another token: this tenure is over, and goes back.
             (At::Held, Standing::Granted) => self.lose(now, key, LossReason::NotRenewed),
             (At::Held, _) => self.vanish(now, key, LossReason::Gone),
+            (At::Queued, Standing::Deadlock) => self.deadlocked(now, key),
             (At::Queued, _) => {
                 // The store forgot the waiter: back into the queue, at the same place. Under a new
                 // id if the old one cannot be queued any more, so that a late push finds nothing.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::engine::slab::Key;
 use crate::hold::{Ask, CallKey, HoldKey, LossReason, Owner};
+use crate::request::Mode;
 use crate::time::Time;
 
 impl CallKey {
@@ -27,7 +28,7 @@ impl HoldKey {
 /// What a pending call waits for.
 #[derive(Clone, Debug, Hash)]
 pub(crate) enum CallKind {
-    /// The lock, in the local queue or, for an explicit owner, by an entry of its own.
+    /// The lock, in the local queue or by an entry of its own.
     Acquire(Ask),
     /// A re-entry whose longer lease must be renewed first.
     Join(Ask),
@@ -59,6 +60,14 @@ impl<C> Call<C> {
         match self.ask()?.owner {
             Owner::Local(owner) => Some(owner),
             Owner::Explicit(_) => None,
+        }
+    }
+
+    /// The local owner for whom it waits to read.
+    pub fn reader(&self) -> Option<u64> {
+        match &self.kind {
+            CallKind::Acquire(ask) if ask.mode == Mode::Shared => self.local_owner(),
+            _ => None,
         }
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct Early {
 /// Who holds a granted entry in this client.
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct Holder {
-    /// The local owner; `None` for an explicit one.
+    /// The local owner; `None` for an explicit one, and of permits.
     pub owner: Option<u64>,
     /// One for each level of re-entry; never empty.
     pub holds: Vec<HoldKey>,
@@ -84,7 +84,7 @@ pub(crate) struct Entry<C> {
     /// At most one request for a hold id is in flight.
     pub flight: Option<RequestId>,
     pub ticket: u64,
-    /// The call of an explicit owner that waits for this entry.
+    /// The call that waits for this entry, if it is a single one.
     pub call: Option<CallKey>,
     /// A release to go out with the acquire.
     pub after: Option<After<C>>,
@@ -159,13 +159,13 @@ pub(crate) struct Entry<C> {
 }
 
 impl<C> Entry<C> {
-    pub fn new(id: HoldId, lock: u32, name: Name, owner: Option<OwnerId>) -> Entry<C> {
+    pub fn new(id: HoldId, lock: u32, name: Name, owner: Option<OwnerId>, mode: Mode) -> Entry<C> {
         Entry {
             id,
             lock,
             name,
             owner,
-            mode: Mode::Exclusive,
+            mode,
             at: At::Nowhere,
             parting: None,
             flight: None,
@@ -209,6 +209,12 @@ impl<C> Entry<C> {
             timer: None,
             trouble: None,
         }
+    }
+
+    /// Whether it serves one call and has one holder, and is never handed on: an explicit owner's, and
+    /// one that shares the lock.
+    pub fn is_single(&self) -> bool {
+        self.owner.is_some() || self.mode != Mode::Exclusive
     }
 
     /// When the present holder's holds end by themselves.

@@ -7,6 +7,7 @@ use crate::engine::call::CallKind;
 use crate::engine::entry::At;
 use crate::engine::slab::Key;
 use crate::options::{Keeping, MIN_LEASE};
+use crate::request::Mode;
 use crate::time::Time;
 use crate::validity::{DRIFT_FIXED, DRIFT_RATE, valid_until};
 
@@ -25,7 +26,9 @@ impl<C: Clone> Engine<C> {
     pub(super) fn asked_until(&self, now: Time, key: Key, counts: Awaited) -> Option<Time> {
         let entry = self.entries.get(key)?;
         let leases = self.options.keeping == Keeping::Leases && !planted!(HandOffUntold);
-        let holder = entry.holder.as_ref().filter(|_| leases)?;
+        // What is shared is never shortened: a store takes all that is said for one holder's word.
+        let exclusive = entry.mode == Mode::Exclusive;
+        let holder = entry.holder.as_ref().filter(|_| leases && exclusive)?;
         let lasts = |from: Time, lease: Duration| valid_until(from, lease.max(MIN_LEASE));
         let holds = holder.holds.iter().filter_map(|hold| self.holds.get(hold.key()));
         let held = holds.map(|hold| {

@@ -12,7 +12,7 @@ use crate::event::{Effect, Outcome};
 use crate::hold::{Ask, CallKey, Grant, HoldKey, How, Owner, Patience};
 use crate::options::{Keeping, Options, TOKEN_BLOCK};
 use crate::reply::Abandoned;
-use crate::request::MAX_LOCAL_WAITERS;
+use crate::request::{MAX_LOCAL_WAITERS, Mode};
 use crate::time::Time;
 use crate::validity::margin;
 
@@ -36,6 +36,9 @@ impl<C: Clone> Engine<C> {
                 return self.reenter(now, key, ask, call);
             }
         }
+        if self.reads(now, lock, owner).is_some() {
+            return Err(super::reply::would_deadlock());
+        }
         let present = self.lock_ref(lock).is_some_and(|lock| lock.entry.is_some());
         if present && ask.patience == Patience::Try {
             return Err(contended());
@@ -54,7 +57,7 @@ impl<C: Clone> Engine<C> {
         Ok(Acquired::Pending(key))
     }
 
-    pub(super) fn acquire_explicit(
+    pub(super) fn acquire_single(
         &mut self,
         now: Time,
         lock: u32,
@@ -65,7 +68,7 @@ impl<C: Clone> Engine<C> {
             return Err(error);
         }
         let key = self.wait(now, lock, ask, None, call)?;
-        self.open_explicit(now, key);
+        self.open_single(now, key);
         Ok(Acquired::Pending(key))
     }
 
@@ -98,7 +101,13 @@ impl<C: Clone> Engine<C> {
 
     /// The owner has the lock: one more hold with the same token. A lease that outlasts the
     /// present one is renewed before it returns.
-    fn reenter(&mut self, now: Time, key: Key, ask: Ask, call: C) -> Result<Acquired, Error> {
+    pub(super) fn reenter(
+        &mut self,
+        now: Time,
+        key: Key,
+        ask: Ask,
+        call: C,
+    ) -> Result<Acquired, Error> {
         let Some(entry) = self.entries.get(key) else { return Err(contended()) };
         if self.outlasts(now, entry, &ask) {
             let call = self.wait(now, entry.lock, ask, Some(key), call)?;
@@ -187,7 +196,7 @@ impl<C: Clone> Engine<C> {
     }
 
     /// How many of this client's callers wait behind an entry: besides the one whose turn is next,
-    /// while nobody here holds the lock. An explicit owner's callers have an entry each.
+    /// while nobody here holds the lock. Other callers have an entry each.
     pub(super) fn local_waiters(&self, key: Key) -> u32 {
         let Some(entry) = self.entries.get(key) else { return 0 };
         let Some(lock) = self.lock_ref(entry.lock).filter(|lock| lock.entry == Some(key)) else {
@@ -201,8 +210,8 @@ impl<C: Clone> Engine<C> {
     /// What to do with an entry that is held and has no holder.
     pub(super) fn next_step(&mut self, now: Time, key: Key) -> Step {
         let Some(entry) = self.entries.get(key) else { return Step::Leave };
-        let (lock, explicit) = (entry.lock, entry.owner.is_some());
-        let waiter = if explicit { entry.call } else { self.first_waiter(lock) };
+        let (lock, single) = (entry.lock, entry.is_single());
+        let waiter = if single { entry.call } else { self.first_waiter(lock) };
         let Some(waiter) = waiter else {
             return if planted!(ImmortalAfterCancel) { Step::Renew } else { Step::Leave };
         };
@@ -280,7 +289,11 @@ impl<C: Clone> Engine<C> {
     pub(super) fn grant(&mut self, now: Time, key: Key, waiter: CallKey, how: How) {
         let Some(call) = self.remove_call(waiter) else { return };
         let Some(ask) = call.ask().cloned() else { return };
-        if let Owner::Local(owner) = ask.owner
+        let owner = match (&ask.owner, ask.mode) {
+            (_, Mode::Permits { .. }) | (Owner::Explicit(_), _) => None,
+            (Owner::Local(owner), _) => Some(*owner),
+        };
+        if let Some(owner) = owner.filter(|_| ask.queues_locally())
             && let Some(lock) = self.lock_mut(call.lock)
         {
             lock.waiting.pop_front();
@@ -291,10 +304,6 @@ impl<C: Clone> Engine<C> {
         let first = !entry.told;
         let token = if first { entry.token } else { entry.used + 1 };
         let how = if first { how } else { How::Local };
-        let owner = match ask.owner {
-            Owner::Local(owner) => Some(owner),
-            Owner::Explicit(_) => None,
-        };
         // A local hand-off follows a release that its holder made.
         let abandoned = if first { entry.abandoned } else { Abandoned::No };
         let (holds, end) = (Vec::with_capacity(1), Time::ZERO);
@@ -325,26 +334,45 @@ impl<C: Clone> Engine<C> {
         let grant = self.grant_of(key, hold, how, now.since(call.since));
         self.complete(call.call, Outcome::Granted(grant));
         if let Some(owner) = owner {
-            self.serve_branches(now, key, owner);
+            self.serve_owner(now, key, owner);
         }
         if others > 0 {
             self.tell_wanted(now, key);
         }
     }
 
-    /// Branches of one owner do not exclude each other: who holds the lock for it holds it for all
-    /// of its calls that wait.
-    fn serve_branches(&mut self, now: Time, key: Key, owner: u64) {
+    /// Branches of one owner do not exclude each other: who has the lock for it has it for all of its
+    /// calls that wait, but for those that want more than it has.
+    fn serve_owner(&mut self, now: Time, key: Key, owner: u64) {
         let Some(entry) = self.entries.get(key) else { return };
-        let Some(lock) = self.lock_ref(entry.lock) else { return };
-        if !lock.has_branch(owner) || planted!(BranchesWait) {
-            return;
+        let lock = entry.lock;
+        if entry.mode == Mode::Exclusive {
+            self.serve_branches(now, key, owner);
+        } else {
+            self.set_reader(lock, owner, Some(key));
+            self.refuse_upgrades(now, lock, owner);
         }
+        self.serve_readers(now, key, owner);
+    }
+
+    /// The owner's calls in the local queue.
+    pub(super) fn branches_of(&self, lock: u32, owner: u64) -> Vec<CallKey> {
+        let Some(lock) = self.lock_ref(lock).filter(|lock| lock.has_branch(owner)) else {
+            return Vec::new();
+        };
         let is_branch = |call: &CallKey| {
             self.calls.get(call.key()).is_some_and(|call| call.local_owner() == Some(owner))
         };
-        let branches: Vec<CallKey> = lock.waiting.iter().copied().filter(is_branch).collect();
+        lock.waiting.iter().copied().filter(is_branch).collect()
+    }
+
+    fn serve_branches(&mut self, now: Time, key: Key, owner: u64) {
+        let Some(entry) = self.entries.get(key) else { return };
         let index = entry.lock;
+        let branches = self.branches_of(index, owner);
+        if branches.is_empty() || planted!(BranchesWait) {
+            return;
+        }
         if let Some(lock) = self.lock_mut(index) {
             lock.waiting.retain(|call| !branches.contains(call));
             branches.iter().for_each(|_| lock.leave(owner));
@@ -355,7 +383,7 @@ impl<C: Clone> Engine<C> {
     }
 
     /// A call that waited joins its owner's holds: now, or with the renewal that it needs.
-    fn join(&mut self, now: Time, key: Key, waiter: CallKey) {
+    pub(super) fn join(&mut self, now: Time, key: Key, waiter: CallKey) {
         let Some(call) = self.calls.get(waiter.key()) else { return };
         let Some(ask) = call.ask().cloned() else { return };
         let Some(entry) = self.entries.get(key) else { return };
@@ -377,9 +405,15 @@ impl<C: Clone> Engine<C> {
     /// The entry has no holder any more.
     pub(super) fn end_tenure(&mut self, now: Time, key: Key) -> Option<Holder> {
         let entry = self.entries.get_mut(key)?;
-        let (holder, lock) = (entry.holder.take()?, entry.lock);
-        if let Some(lock) = self.lock_mut(lock) {
-            lock.lasted(now.since(holder.since));
+        let (holder, lock, mode) = (entry.holder.take()?, entry.lock, entry.mode);
+        match (mode, holder.owner) {
+            (Mode::Exclusive, _) => {
+                if let Some(lock) = self.lock_mut(lock) {
+                    lock.lasted(now.since(holder.since));
+                }
+            }
+            (_, Some(owner)) => self.set_reader(lock, owner, None),
+            (_, None) => {}
         }
         Some(holder)
     }
@@ -406,7 +440,7 @@ impl<C: Clone> Engine<C> {
     pub(super) fn withdraw(&mut self, now: Time, key: CallKey) -> Option<Call<C>> {
         let call = self.remove_call(key)?;
         match &call.kind {
-            CallKind::Acquire(Ask { owner: Owner::Explicit(_), .. }) => {
+            CallKind::Acquire(ask) if !ask.queues_locally() => {
                 if let Some(entry) = call.entry
                     && !planted!(CancelLeavesWaiter)
                 {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use crate::engine::shared::Reader;
 use crate::engine::slab::Key;
 use crate::hold::CallKey;
 use crate::name::Name;
@@ -16,7 +17,8 @@ pub(crate) struct Lock {
     pub entries: u32,
     /// The highest token that this client ever had for the lock.
     pub floor: u64,
-    /// The entry that local owners share, unless it is being given up.
+    /// The entry by which local owners have the lock for themselves, one after the other, unless it is
+    /// being given up.
     pub entry: Option<Key>,
     /// Local waiters, first come first. Entries whose call has ended are passed over.
     pub waiting: VecDeque<CallKey>,
@@ -24,7 +26,9 @@ pub(crate) struct Lock {
     pub live: usize,
     /// How many of them each local owner has.
     branches: BTreeMap<u64, u32>,
-    /// How long the latest tenures of this client's holders lasted: the longest of them, each one
+    /// The local owners that read, or wait to.
+    pub readers: BTreeMap<u64, Reader>,
+    /// How long the latest tenures of this client's exclusive holders lasted: the longest of them, each one
     /// counting half as much as the one after it.
     pub pace: Duration,
 }
@@ -40,6 +44,7 @@ impl Lock {
             waiting: VecDeque::new(),
             live: 0,
             branches: BTreeMap::new(),
+            readers: BTreeMap::new(),
             pace: Duration::ZERO,
         }
     }
@@ -72,6 +77,6 @@ impl Lock {
     }
 
     pub fn is_unused(&self) -> bool {
-        self.pins == 0 && self.entries == 0 && self.live == 0
+        self.pins == 0 && self.entries == 0 && self.live == 0 && self.readers.is_empty()
     }
 }

@@ -46,19 +46,27 @@ impl<C: Clone> Engine<C> {
             let note = Note::Lost { lock: name, token, reason };
             self.effects.push_back(Effect::Note(note));
         }
-        self.release_companions(now, key, &lost(reason));
+        let strays = self.release_companions(now, key, &lost(reason));
         self.part(now, key, None, true);
         if let Some(call) = pending
             && self.calls.get(call.key()).is_some()
         {
-            self.open_explicit(now, call);
+            self.open_single(now, call);
         }
+        self.open_strays(now, strays);
         self.reopen(now, lock);
     }
 
     /// What waited for a renewal of holds that have ended: an extend fails; a re-entry belongs to
-    /// its owner, and becomes a wait like any other, at the place that its age gives it.
-    pub(super) fn release_companions(&mut self, now: Time, key: Key, error: &Error) {
+    /// its owner, and becomes a wait like any other, at the place that its age gives it. Those that
+    /// want an entry of their own are given back, to be opened when this one is on its way.
+    pub(super) fn release_companions(
+        &mut self,
+        now: Time,
+        key: Key,
+        error: &Error,
+    ) -> Vec<CallKey> {
+        let mut strays = Vec::new();
         let companions = self.companions(key);
         if let Some(entry) = self.entries.get_mut(key) {
             entry.companions.clear();
@@ -74,8 +82,14 @@ impl<C: Clone> Engine<C> {
                 CallKind::Join(ask) => {
                     let ask = ask.clone();
                     let lock = item.lock;
+                    let local = ask.queues_locally();
                     item.kind = CallKind::Acquire(ask);
                     item.entry = None;
+                    if !local {
+                        self.begin_to_read(call);
+                        strays.push(call);
+                        continue;
+                    }
                     let age = item.age();
                     self.queue_by_age(lock, call, age);
                     self.end_late_try(now, lock, call);
@@ -83,6 +97,7 @@ impl<C: Clone> Engine<C> {
                 CallKind::Acquire(_) => {}
             }
         }
+        strays
     }
 
     /// Puts a call into the local queue at the place that its age gives it.

@@ -15,6 +15,7 @@ mod loss;
 mod query;
 mod release;
 mod reply;
+mod shared;
 mod slab;
 mod timer;
 
@@ -42,7 +43,7 @@ use crate::id::HoldId;
 use crate::name::Name;
 use crate::options::{Options, check_lease};
 use crate::reply::RefusalKind;
-use crate::request::{Mode, Op, Request};
+use crate::request::{MAX_PERMITS, Mode, Op, Request};
 use crate::time::Time;
 use crate::validity::margin;
 
@@ -164,9 +165,16 @@ impl<C: Clone> Engine<C> {
         if self.closing.is_some() {
             return Err(self.closed());
         }
-        let acquired = match ask.owner {
-            Owner::Local(owner) => self.acquire_local(now, lock.0, owner, ask, call),
-            Owner::Explicit(_) => self.acquire_explicit(now, lock.0, ask, call),
+        let acquired = match (&ask.owner, ask.mode) {
+            (&Owner::Local(owner), Mode::Exclusive) => {
+                self.acquire_local(now, lock.0, owner, ask, call)
+            }
+            (&Owner::Local(owner), Mode::Shared) => {
+                self.acquire_shared(now, lock.0, owner, ask, call)
+            }
+            (Owner::Local(_), Mode::Permits { .. }) | (Owner::Explicit(_), _) => {
+                self.acquire_single(now, lock.0, ask, call)
+            }
         };
         self.send_due_beats(now);
         acquired
@@ -218,18 +226,18 @@ impl<C: Clone> Engine<C> {
         if hold.lost.is_some() || end <= now { None } else { Some(end.since(now)) }
     }
 
-    /// How many holds the local `owner` has on the lock.
+    /// How many holds the local `owner` has under its exclusive one.
     pub fn count(&self, now: Time, lock: LockKey, owner: u64) -> usize {
         let holder = self.holder(now, lock).filter(|holder| holder.owner == Some(owner));
         holder.map_or(0, |holder| holder.holds.len())
     }
 
-    /// Whether any local owner holds the lock.
+    /// Whether any local owner holds the lock for itself.
     pub fn is_held(&self, now: Time, lock: LockKey) -> bool {
         self.holder(now, lock).is_some()
     }
 
-    /// The local owner that holds the lock now.
+    /// The local owner that holds the lock for itself now.
     fn holder(&self, now: Time, lock: LockKey) -> Option<&Holder> {
         let now = self.now.max(now);
         let entry = self.locks.at(lock.0).and_then(|(_, lock)| lock.entry)?;
@@ -326,6 +334,9 @@ impl<C: Clone> Engine<C> {
         let call = self.calls.remove(key.key())?;
         if let Some(at) = call.deadline {
             self.timers.remove(&(at, Due::Call(key.key())));
+        }
+        if let Some(owner) = call.reader() {
+            self.end_wait_to_read(call.lock, owner, key);
         }
         Some(call)
     }
@@ -425,11 +436,8 @@ impl<C: Clone> Engine<C> {
 }
 
 fn check(ask: &Ask) -> Result<(), Error> {
-    if ask.mode != Mode::Exclusive {
-        return Err(Error::new(
-            ErrorKind::Unsupported,
-            "shared holds and permits are not there yet: use the exclusive mode",
-        ));
+    if let Mode::Permits { count, of } = ask.mode {
+        check_permits(count, of, &ask.owner)?;
     }
     if ask.attach.is_some() && matches!(ask.owner, Owner::Local(_)) {
         return Err(Error::new(ErrorKind::InvalidArgument, "only an explicit owner can attach"));
@@ -441,6 +449,19 @@ fn check(ask: &Ask) -> Result<(), Error> {
         return Err(Error::new(ErrorKind::InvalidArgument, "max_hold must be above zero"));
     }
     Ok(())
+}
+
+fn check_permits(count: u32, of: u32, owner: &Owner) -> Result<(), Error> {
+    let text = if of == 0 || of > MAX_PERMITS {
+        format!("a semaphore has 1 to {MAX_PERMITS} permits, not {of}: name a number within that")
+    } else if count == 0 || count > of {
+        format!("of {of} permits, 1 to {of} can be taken at once, not {count}: take fewer, or one")
+    } else if matches!(owner, Owner::Explicit(_)) {
+        "permits have no owner, who could take them up elsewhere: leave the owner out".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::InvalidArgument, text))
 }
 
 /// When a hold that begins now ends by itself.

@@ -9,8 +9,8 @@ use crate::engine::slab::Key;
 use crate::engine::{Ended, Engine};
 use crate::error::{Error, ErrorKind};
 use crate::event::Outcome;
-use crate::hold::{CallKey, HoldKey, How, Patience};
-use crate::id::HoldId;
+use crate::hold::{CallKey, HoldKey, How, Owner, Patience};
+use crate::id::{HoldId, OwnerId};
 use crate::request::{Acquire, Mode, Op, Wait};
 use crate::time::{Time, micros_up};
 
@@ -61,10 +61,13 @@ impl<C: Clone> Engine<C> {
             }
         }
         self.end_tenure(now, key);
+        let mut strays = Vec::new();
         if !planted!(JoinForgotten) {
-            self.release_companions(now, key, &not_held());
+            strays = self.release_companions(now, key, &not_held());
         }
-        Ok(self.hand_on(now, key, How::Local, call))
+        let ended = self.hand_on(now, key, How::Local, call);
+        self.open_strays(now, strays);
+        Ok(ended)
     }
 
     /// The entry of a hold that is still good.
@@ -109,31 +112,33 @@ impl<C: Clone> Engine<C> {
 
     /// Opens an entry for the local waiters of a lock that has none.
     pub(super) fn open_entry(&mut self, now: Time, lock: u32) {
-        let key = self.new_entry(lock, None);
+        let key = self.new_entry(lock, None, Mode::Exclusive);
         if let Some(lock) = self.lock_mut(lock) {
             lock.entry = Some(key);
         }
         self.advance(now, key);
     }
 
-    /// Opens an entry for one explicit owner's call.
-    pub(super) fn open_explicit(&mut self, now: Time, call: CallKey) {
+    /// Opens an entry for one call: an explicit owner's, or one that shares the lock.
+    pub(super) fn open_single(&mut self, now: Time, call: CallKey) {
         let Some(item) = self.calls.get(call.key()) else { return };
-        let owner = match item.ask().map(|ask| &ask.owner) {
-            Some(crate::hold::Owner::Explicit(owner)) => Some(owner.clone()),
-            _ => None,
+        let Some(ask) = item.ask() else { return };
+        let owner = match &ask.owner {
+            Owner::Explicit(owner) => Some(owner.clone()),
+            Owner::Local(_) => None,
         };
-        let key = self.new_entry(item.lock, owner);
+        let key = self.new_entry(item.lock, owner, ask.mode);
         if let Some(item) = self.calls.get_mut(call.key()) {
             item.entry = Some(key);
         }
         if let Some(entry) = self.entries.get_mut(key) {
             entry.call = Some(call);
         }
+        self.begin_to_read(call);
         self.advance(now, key);
     }
 
-    fn new_entry(&mut self, lock: u32, owner: Option<crate::id::OwnerId>) -> Key {
+    fn new_entry(&mut self, lock: u32, owner: Option<OwnerId>, mode: Mode) -> Key {
         let id = self.mint(self.entries.next_key());
         let name = self.lock_mut(lock).map(|lock| {
             lock.entries += 1;
@@ -141,7 +146,7 @@ impl<C: Clone> Engine<C> {
         });
         // Only locks that exist get an entry; a name is all that could be missing.
         let Some(name) = name else { return Key { index: u32::MAX, serial: 0 } };
-        self.entries.insert(Entry::new(id, lock, name, owner))
+        self.entries.insert(Entry::new(id, lock, name, owner, mode))
     }
 
     /// Releases, and queues again behind the clients that wait, in one step at the store.
@@ -165,7 +170,7 @@ impl<C: Clone> Engine<C> {
                 lock.entry = None;
             }
             self.drop_entry(key);
-            let next = self.new_entry(lock, None);
+            let next = self.new_entry(lock, None, Mode::Exclusive);
             if let Some(entry) = self.entries.get_mut(next) {
                 entry.after = after;
             }
@@ -237,7 +242,7 @@ impl<C: Clone> Engine<C> {
     /// An entry whose hold, of whatever origin, is only to be released.
     pub(super) fn leaving_entry(&mut self, lock: u32, hold: HoldId, used: u64) -> Key {
         let deadline = self.now + self.options.request_timeout;
-        let key = self.new_entry(lock, None);
+        let key = self.new_entry(lock, None, Mode::Exclusive);
         if let Some(entry) = self.entries.get_mut(key) {
             entry.id = hold;
             entry.used = used;
@@ -279,8 +284,8 @@ impl<C: Clone> Engine<C> {
 
     fn send_acquire(&mut self, now: Time, key: Key) {
         let Some(entry) = self.entries.get(key) else { return };
-        let (index, explicit) = (entry.lock, entry.call);
-        let first = if entry.owner.is_some() { explicit } else { self.first_waiter(index) };
+        let (index, single) = (entry.lock, entry.call);
+        let first = if entry.is_single() { single } else { self.first_waiter(index) };
         let Some(first) = first else { return self.part(now, key, None, false) };
         let wait = self.wants_to_wait(key, first);
         let Some(ask) = self.calls.get(first.key()).and_then(|call| call.ask()) else { return };
@@ -296,7 +301,7 @@ impl<C: Clone> Engine<C> {
             lock: entry.name.clone(),
             hold: entry.id,
             owner: entry.owner.clone(),
-            mode: Mode::Exclusive,
+            mode: entry.mode,
             lease,
             not_after,
             floor: self.lock_ref(index).map_or(0, |lock| lock.floor),
@@ -328,7 +333,7 @@ impl<C: Clone> Engine<C> {
             ask.is_some_and(|ask| ask.patience != Patience::Try && ask.attach.is_none())
         };
         let Some(entry) = self.entries.get(key) else { return false };
-        if entry.owner.is_some() {
+        if entry.is_single() {
             return patient(&first);
         }
         self.lock_ref(entry.lock).is_some_and(|lock| lock.waiting.iter().any(patient))
@@ -402,12 +407,11 @@ impl<C: Clone> Engine<C> {
     /// Fails every call that waits for this entry, or only the tries among them.
     pub(super) fn fail_waiters(&mut self, now: Time, key: Key, error: &Error, tries_only: bool) {
         let Some(entry) = self.entries.get(key) else { return };
-        let waiters: Vec<CallKey> = match entry.owner {
-            Some(_) => entry.call.into_iter().collect(),
-            None => self
-                .lock_ref(entry.lock)
-                .map(|lock| lock.waiting.iter().copied().collect())
-                .unwrap_or_default(),
+        let waiters: Vec<CallKey> = if entry.is_single() {
+            entry.call.into_iter().collect()
+        } else {
+            let lock = self.lock_ref(entry.lock);
+            lock.map(|lock| lock.waiting.iter().copied().collect()).unwrap_or_default()
         };
         for waiter in waiters {
             let Some(call) = self.calls.get(waiter.key()) else { continue };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::engine::call::CallKind;
-use crate::engine::entry::{At, Early};
+use crate::engine::entry::{At, Early, Entry};
 use crate::engine::flight::{Asked, Purpose};
 use crate::engine::release::Step;
 use crate::engine::slab::Key;
@@ -129,13 +129,7 @@ impl<C: Clone> Engine<C> {
                 self.retry_later(now, key);
                 self.advance(now, key);
             }
-            Standing::Deadlock => {
-                if let Some(entry) = self.entries.get_mut(key) {
-                    entry.at = if entry.exposed_until > 0 { At::Unclear } else { At::Nowhere };
-                }
-                self.fail_waiters(now, key, &would_deadlock(), false);
-                self.advance(now, key);
-            }
+            Standing::Deadlock => self.deadlocked(now, key),
             Standing::NotHeld => {
                 if let Some(entry) = self.entries.get_mut(key) {
                     entry.at = if entry.exposed_until > 0 { At::Unclear } else { At::Nowhere };
@@ -147,9 +141,17 @@ impl<C: Clone> Engine<C> {
         }
     }
 
-    /// An entry of an explicit owner whose only call does not wait.
+    /// The store ended the wait of an explicit owner for its own shared hold.
+    pub(super) fn deadlocked(&mut self, now: Time, key: Key) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.at = if entry.exposed_until > 0 { At::Unclear } else { At::Nowhere };
+        self.fail_waiters(now, key, &would_deadlock(), false);
+        self.advance(now, key);
+    }
+
+    /// An entry whose only call does not wait.
     fn one_shot(&self, key: Key) -> bool {
-        self.entries.get(key).is_some_and(|entry| entry.owner.is_some())
+        self.entries.get(key).is_some_and(Entry::is_single)
     }
 
     /// The store has granted, as the answer to a request that left at `sent` asking `lease`.
@@ -457,7 +459,7 @@ impl<C: Clone> Engine<C> {
     pub(super) fn wanted_lease(&mut self, key: Key) -> Duration {
         let Some(entry) = self.entries.get(key) else { return self.options.lease };
         let (lock, call) = (entry.lock, entry.call);
-        let first = if entry.owner.is_some() { call } else { self.first_waiter(lock) };
+        let first = if entry.is_single() { call } else { self.first_waiter(lock) };
         first
             .and_then(|call| self.calls.get(call.key()))
             .and_then(|call| match &call.kind {

@@ -28,7 +28,7 @@ fn engine(options: Options) -> (Engine<u32>, LockKey) {
 }
 
 fn entry() -> Entry<u32> {
-    Entry::new(HoldId(1), 0, Name::new("x").unwrap(), None)
+    Entry::new(HoldId(1), 0, Name::new("x").unwrap(), None, Mode::Exclusive)
 }
 
 fn holder(end: Time) -> Option<Holder> {

@@ -370,9 +370,9 @@ impl World {
         let body = match &request.op {
             Op::Acquire(ask) => {
                 let record = records.entry(ask.lock.clone()).or_default();
-                Body::Acquire(record.acquire(now, &caller, ask, out).unwrap())
+                record.acquire(now, &caller, ask, out).map(Body::Acquire)
             }
-            Op::Beat(beats) => Body::Beat(
+            Op::Beat(beats) => Ok(Body::Beat(
                 beats
                     .iter()
                     .map(|beat| {
@@ -380,19 +380,21 @@ impl World {
                         record.beat(now, &caller, beat, out)
                     })
                     .collect(),
-            ),
+            )),
             Op::Release(release) => {
                 let record = records.entry(release.lock.clone()).or_default();
-                Body::Release(record.release(now, release, out))
+                Ok(Body::Release(record.release(now, release, out)))
             }
             Op::Break(what) => {
                 let record = records.entry(what.lock.clone()).or_default();
-                Body::Break(record.break_lock(now, what, out))
+                Ok(Body::Break(record.break_lock(now, what, out)))
             }
-            Op::Inspect(name) => Body::Inspect(records.get(name).map(|r| r.inspect(now, name))),
-            Op::List { .. } => Body::List(records.keys().cloned().collect()),
-            Op::Revoke(_) => Body::Revoke(false),
-            Op::Time => Body::Time,
+            Op::Inspect(name) => {
+                Ok(Body::Inspect(records.get(name).map(|record| record.inspect(now, name))))
+            }
+            Op::List { .. } => Ok(Body::List(records.keys().cloned().collect())),
+            Op::Revoke(_) => Ok(Body::Revoke(false)),
+            Op::Time => Ok(Body::Time),
         };
         for (to, push) in inboxes.pushed {
             self.log.push(format!("-> {to}: {push:?}"));
@@ -403,7 +405,7 @@ impl World {
         let result = if self.clients[index].swallow_replies {
             Err(Failure::Unknown)
         } else {
-            Ok(Reply { now, body })
+            body.map(|body| Reply { now, body }).map_err(Failure::Refused)
         };
         let slow = self.clients[index].slow;
         let way = if slow { &mut self.late } else { &mut self.inbox };

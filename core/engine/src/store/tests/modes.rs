@@ -67,7 +67,7 @@ fn bug_083_no_reader_passes_a_writer_that_waits() {
 #[test]
 fn bug_084_all_readers_at_the_head_are_let_in_and_none_behind_the_next_writer() {
     let mut bench = Bench::new();
-    let writer = bench.wait(1);
+    bench.wait(1);
     for id in [11, 21, 31] {
         assert_eq!(bench.read(id).standing, Standing::Queued);
     }

@@ -21,8 +21,9 @@ const MOST: usize = 8_192;
 const WIDEST: usize = 800;
 
 /// Fields that say nothing.
-const NOTHING: [&str; 14] = [
+const NOTHING: [&str; 15] = [
     "mode: Exclusive, ",
+    ", mode: Exclusive",
     "lock: \"shop/cart\", ",
     ", mzxid: 0",
     ", pzxid: 0",
