@@ -63,14 +63,20 @@ fn table(locks: &[LockReport]) -> Table {
     ]);
     for lock in locks {
         let (state, style) = match (lock.state, lock.abandoned) {
-            ("held", _) => ("held", GOOD),
-            (_, "yes") => ("abandoned", ODD),
-            _ => ("free", DIM),
+            ("held", _) => (lock.held(), GOOD),
+            (_, "yes") => ("abandoned".to_owned(), ODD),
+            _ => ("free".to_owned(), DIM),
+        };
+        let others = match lock.holds.len().saturating_sub(1) {
+            // An owner's holds are its own.
+            0 => String::new(),
+            _ if lock.owner.is_some() => String::new(),
+            others => format!(" and {others} more"),
         };
         let holder = match (&lock.owner, lock.holds.first()) {
             (Some(owner), _) => format!("owner {owner}"),
-            (None, Some(hold)) if hold.label.is_empty() => hold.client.clone(),
-            (None, Some(hold)) => hold.label.clone(),
+            (None, Some(hold)) if hold.label.is_empty() => format!("{}{others}", hold.client),
+            (None, Some(hold)) => format!("{}{others}", hold.label),
             (None, None) => "-".to_owned(),
         };
         let expires = lock.holds.iter().map(|hold| hold.expires_in_ms).max();

@@ -36,10 +36,10 @@ pub fn page(lock: &LockReport, view: View) -> String {
         ("held", Some(owner)) => {
             line(
                 "state",
-                format!("{}, by owner {}", view.paint(GOOD, "held"), text::visible(owner)),
+                format!("{}, by owner {}", view.paint(GOOD, lock.held()), text::visible(owner)),
             );
         }
-        ("held", None) => line("state", view.paint(GOOD, "held")),
+        ("held", None) => line("state", view.paint(GOOD, lock.held())),
         _ => line("state", "free".to_owned()),
     }
     match lock.token {
@@ -83,6 +83,8 @@ fn holds(lock: &LockReport) -> Table {
         ("CLIENT", Side::Left),
         ("EXPIRES IN", Side::Right),
         ("LEASE", Side::Right),
+        ("MODE", Side::Left),
+        ("TOKEN", Side::Right),
         ("WAIT WITHIN", Side::Right),
         ("", Side::Left),
     ]);
@@ -92,6 +94,8 @@ fn holds(lock: &LockReport) -> Table {
             hold.client.clone().into(),
             span::show(Duration::from_millis(hold.expires_in_ms)).into(),
             span::show(Duration::from_millis(hold.lease_ms)).into(),
+            mode(hold.mode, hold.permits),
+            hold.token.to_string().into(),
             count(hold.local_waiters),
             Cell::new(ODD, if hold.claim { "handed over, not heard from yet" } else { "" }),
         ]);
@@ -105,6 +109,7 @@ fn waiters(lock: &LockReport) -> Table {
         ("WAITING", Side::Left),
         ("CLIENT", Side::Left),
         ("OWNER", Side::Left),
+        ("MODE", Side::Left),
         ("HEARD", Side::Right),
         ("WAIT WITHIN", Side::Right),
         ("", Side::Left),
@@ -115,12 +120,22 @@ fn waiters(lock: &LockReport) -> Table {
             name(&waiter.label),
             waiter.client.clone().into(),
             waiter.owner.as_deref().map_or("-".into(), text::visible).into(),
+            mode(waiter.mode, waiter.permits),
             format!("{} ago", span::show(Duration::from_millis(waiter.heard_ago_ms))).into(),
             count(waiter.local_waiters),
             Cell::new(ODD, if waiter.silent { "silent: would be passed over" } else { "" }),
         ]);
     }
     table
+}
+
+/// How somebody shares the lock, or would.
+fn mode(word: &'static str, permits: Option<u32>) -> Cell {
+    match permits {
+        Some(1) => "1 permit".into(),
+        Some(count) => format!("{count} permits").into(),
+        None => word.into(),
+    }
 }
 
 /// How many wait within a client.

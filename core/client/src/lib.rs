@@ -110,6 +110,7 @@ pub use client::Client;
 pub use fencelock_engine::finding::{Finding, Severity};
 pub use fencelock_engine::hold::LossReason;
 pub use fencelock_engine::reply::{Abandoned, Broken, HoldInfo, LockInfo, WaiterInfo};
+pub use fencelock_engine::request::Mode;
 pub use fencelock_engine::text;
 pub use fencelock_engine::transport::Capabilities;
 pub use fencelock_engine::{Error, ErrorKind, HoldId, Name, OwnerId, Token};

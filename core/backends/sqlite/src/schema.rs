@@ -2,7 +2,7 @@
 
 /// The layout's version. A file with another one is refused; whatever the layout, the version is
 /// `SELECT layout FROM fencelock_meta`.
-pub(crate) const LAYOUT: i64 = 4;
+pub(crate) const LAYOUT: i64 = 5;
 
 /// Makes the tables. Times are the store's, in microseconds; hold ids are 32 and client ids 16
 /// hexadecimal digits.
@@ -73,15 +73,13 @@ CREATE INDEX IF NOT EXISTS fencelock_news_of ON fencelock_news (client);
 ";
 
 /// The layout before, which lacks columns of two tables, and what makes it this one.
-pub(crate) const BEFORE: i64 = 3;
+pub(crate) const BEFORE: i64 = 4;
 pub(crate) const UPGRADE: &str = "
-ALTER TABLE fencelock_holds ADD COLUMN local_waiters INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE fencelock_holds ADD COLUMN mode TEXT;
 ALTER TABLE fencelock_holds ADD COLUMN token INTEGER;
 ALTER TABLE fencelock_holds ADD COLUMN owner TEXT;
-ALTER TABLE fencelock_waiters ADD COLUMN local_waiters INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE fencelock_waiters ADD COLUMN mode TEXT;
-UPDATE fencelock_meta SET layout = 4;
+UPDATE fencelock_meta SET layout = 5;
 ";
 
 /// What a boot ended: its holds are past their deadline, which the rules then find and tell; its

@@ -389,13 +389,11 @@ fn a_file_of_the_layout_before_is_made_this_one() {
         let one = client(&file.path);
         one.take(&lock, held);
     }
-    let lacks = "ALTER TABLE fencelock_holds DROP COLUMN local_waiters;
-        ALTER TABLE fencelock_holds DROP COLUMN mode;
+    let lacks = "ALTER TABLE fencelock_holds DROP COLUMN mode;
         ALTER TABLE fencelock_holds DROP COLUMN token;
         ALTER TABLE fencelock_holds DROP COLUMN owner;
-        ALTER TABLE fencelock_waiters DROP COLUMN local_waiters;
         ALTER TABLE fencelock_waiters DROP COLUMN mode;
-        UPDATE fencelock_meta SET layout = 3";
+        UPDATE fencelock_meta SET layout = 4";
     raw(&file.path).execute_batch(lacks).unwrap();
     let two = client(&file.path);
     let info = two.inspect(&lock).unwrap();
