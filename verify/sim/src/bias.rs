@@ -1,6 +1,7 @@
 //! Plans bent towards what seldom comes together by chance.
 //!
 //! Drawn from dice of their own, for some three seeds in ten: the other seeds' runs know nothing of it.
+//! Names that several hold together have seeds of their own, beyond all others.
 
 use std::time::Duration;
 
@@ -42,7 +43,24 @@ pub enum Bias {
     Crowd,
     /// The store is so far away that its claims are over before their answers come.
     Far,
+    /// Locks are read by several at once, and written by one.
+    Readers,
+    /// Names are semaphores.
+    Permits,
 }
+
+/// The seeds of [`Bias::Readers`] and [`Bias::Permits`]: so many, from once and twice this number on.
+const SHARED_SEEDS: u64 = 1_000_000_000_000;
+/// What else their plans are bent towards, now and then.
+const BESIDES: [Bias; 7] = [
+    Bias::Strays,
+    Bias::Joins,
+    Bias::LateReplies,
+    Bias::Echoes,
+    Bias::Rests,
+    Bias::Shortened,
+    Bias::Suspensions,
+];
 
 impl Bias {
     /// The bias that a name stands for.
@@ -58,18 +76,44 @@ impl Bias {
             "rests" => Bias::Rests,
             "shortened" => Bias::Shortened,
             "far" => Bias::Far,
+            "readers" => Bias::Readers,
+            "permits" => Bias::Permits,
             _ => return None,
         })
     }
 
+    /// Whether several may hold a name together.
+    pub fn shares(self) -> bool {
+        matches!(self, Bias::Readers | Bias::Permits)
+    }
+
+    /// The stores that such runs are played on without being asked for one.
+    pub fn stores(self) -> &'static [StoreKind] {
+        if self.shares() { &[StoreKind::Record] } else { &[StoreKind::Record, StoreKind::Redis] }
+    }
+
     /// The first seed from `seed` on that is bent so.
     pub fn next(self, seed: u64) -> u64 {
+        if self.shares() {
+            let first = SHARED_SEEDS * if self == Bias::Readers { 1 } else { 2 };
+            return seed.max(first + seed % SHARED_SEEDS);
+        }
         (seed..).find(|seed| Bias::of(*seed).0 == self).unwrap_or(u64::MAX)
+    }
+
+    /// The bias of a seed, on stores other than ZooKeeper.
+    pub fn of_seed(seed: u64) -> Bias {
+        Bias::of(seed).0
     }
 
     /// The bias of a seed.
     pub(crate) fn of(seed: u64) -> (Bias, Dice) {
         let mut dice = Dice::new(seed ^ 0x6269_6173 << 32);
+        match seed / SHARED_SEEDS {
+            1 => return (Bias::Readers, dice),
+            2 => return (Bias::Permits, dice),
+            _ => {}
+        }
         let bias = match dice.below(24) {
             0 | 4 => Bias::Strays,
             1 => Bias::LateReplies,
@@ -89,6 +133,9 @@ impl Bias {
 
     /// Bends a plan.
     pub(crate) fn bend(self, plan: &mut Plan, dice: &mut Dice) {
+        if self.shares() {
+            bend_shared(plan, dice);
+        }
         plan.bias = self;
         let (hazards, habits, options) = (&mut plan.hazards, &mut plan.habits, &mut plan.options);
         match self {
@@ -186,6 +233,16 @@ impl Bias {
                 few.apply(plan);
             }
             Bias::Rests => bend_rests(plan, dice),
+            Bias::Readers => {
+                habits.read = dice.pick(&[300, 600, 600, 850]);
+                habits.breaks = dice.pick(&[0, 0, 10]);
+            }
+            Bias::Permits => {
+                plan.permits = (0..plan.locks).map(|_| dice.pick(&[1, 2, 3, 3, 5])).collect();
+                habits.odd = dice.pick(&[0, 0, 20, 100]);
+                habits.breaks = dice.pick(&[0, 0, 10]);
+                plan.explicit = 0;
+            }
             Bias::Shortened => {
                 plan.profile = Profile::Calm;
                 plan.hazards = Hazards::default();
@@ -224,6 +281,22 @@ impl Bias {
                 plan.faults.sort_by_key(|(at, _)| *at);
             }
         }
+    }
+}
+
+/// Several on few names, with the troubles that other plans are bent towards.
+fn bend_shared(plan: &mut Plan, dice: &mut Dice) {
+    if dice.chance(3) {
+        bend_crowd(plan, dice);
+    } else if dice.chance(400) {
+        dice.pick(&BESIDES).bend(plan, dice);
+    }
+    let few = Edits { locks: Some(2), ..Edits::default() };
+    few.apply(plan);
+    if plan.clients == 1 && dice.chance(800) {
+        plan.clients = dice.between(2, 4) as usize;
+        plan.client_ppm.resize(plan.clients, 0);
+        plan.polling.resize(plan.clients, false);
     }
 }
 
@@ -304,7 +377,7 @@ mod tests {
 
     #[test]
     fn the_other_plans_are_as_they_were_drawn() {
-        let mut bent = [0; 11];
+        let mut bent = [0; 13];
         for seed in 1..=2_400 {
             let draw = |plan: fn(u64, StoreKind, &mut Dice) -> Plan, store| {
                 format!("{:?}", plan(seed, store, &mut Dice::new(seed)))
@@ -314,9 +387,22 @@ mod tests {
             let same = draw(Plan::plain, StoreKind::Record) == draw(Plan::draw, StoreKind::Record);
             assert_eq!(same, bias == Bias::None, "seed {seed}");
         }
-        let [_, strays, rest @ .., crowd, far] = bent;
+        let [_, strays, rest @ .., crowd, far, 0, 0] = bent else { panic!("{bent:?}") };
         assert!((140..260).contains(&strays), "{bent:?}");
         assert!((4..30).contains(&crowd) && (12..50).contains(&far), "{bent:?}");
         assert!(rest.iter().all(|count| (60..150).contains(count)), "{bent:?}");
+    }
+
+    #[test]
+    fn names_that_several_hold_have_seeds_of_their_own() {
+        for bias in [Bias::Readers, Bias::Permits] {
+            let first = bias.next(7);
+            assert_eq!(bias.next(first), first);
+            assert_eq!((bias.next(8), Bias::of(first).0), (first + 1, bias));
+            let plan = Plan::draw(first, StoreKind::Record, &mut Dice::new(first));
+            assert!(plan.shares() && (plan.habits.read > 0) == plan.permits.is_empty());
+        }
+        assert_eq!(Bias::named("readers"), Some(Bias::Readers));
+        assert_eq!(Bias::named("permits"), Some(Bias::Permits));
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use fencelock_engine::request::Mode;
 use fencelock_engine::{CallKey, Engine, HoldId, HoldKey, LockKey, LossReason, Patience, Time};
 
 use crate::clock::{ClientClock, Instant};
@@ -125,6 +126,8 @@ pub struct Terms {
     pub attach: bool,
     /// The lease that is asked of the store.
     pub lease: Duration,
+    /// How it shares the lock.
+    pub mode: Mode,
 }
 
 /// A call without its completion.
@@ -192,6 +195,16 @@ impl Actor {
         }
     }
 
+    /// Whether it has a lock together with others, or has asked for it so.
+    pub fn reads(&self, lock: usize) -> bool {
+        let asks = |open: &Open| match &open.call {
+            Call::Acquire(waiting) => waiting.lock == lock && waiting.terms.mode == Mode::Shared,
+            _ => false,
+        };
+        self.held.iter().any(|held| held.lock == lock && held.mode == Mode::Shared)
+            || self.open.iter().any(asks)
+    }
+
     /// Whether a call is under way without which it does not go on, unless in another branch.
     pub fn is_busy(&self) -> bool {
         let stops = |call: &Call| matches!(call, Call::Acquire(_) | Call::Extend { .. });
@@ -212,6 +225,10 @@ pub struct Held {
     pub lock: usize,
     /// Its token.
     pub token: u64,
+    /// How it shares the lock.
+    pub mode: Mode,
+    /// It is a level of an exclusive hold.
+    pub level: bool,
     /// The longest lease that was asked for it.
     pub asked: Duration,
     /// It was told that it is lost.

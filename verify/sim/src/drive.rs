@@ -2,14 +2,15 @@
 
 use fencelock_engine::plant::{self, Bug};
 use fencelock_engine::reply::{Failure, Push};
-use fencelock_engine::request::RequestId;
+use fencelock_engine::request::{Mode, RequestId};
 use fencelock_engine::{Effect, Engine, ErrorKind, Grant, How, LossReason, Note, Outcome, Time};
 
-use crate::client::{Call, Held, Open, Tag, Terms, actor_of};
+use crate::client::{Call, Held, Open, Tag, Terms, Who, actor_of};
 use crate::clock::{MS, US};
 use crate::cover::Cover;
 use crate::event::Event;
 use crate::network::{ConnId, Releasing};
+use crate::turn::owner_id;
 use crate::world::World;
 
 /// How long ago, at the most, a call's clock was read.
@@ -271,7 +272,8 @@ impl World {
                 self.clients[slot].actors[number].has_fewer(waiting.lock, self.now);
                 self.checks.queue.withdrawn(slot, tag);
                 self.tell(slot, "failed", tag, &[("kind", &error.kind())]);
-                self.refused(slot, &waiting.patience, waiting.terms, waiting.lock, error.kind());
+                let (patience, terms, lock) = (waiting.patience, waiting.terms, waiting.lock);
+                self.refused(slot, number, &patience, terms, lock, error.kind());
                 vain = error.kind() == ErrorKind::Misconfigured;
             }
             (Call::Release { hold, .. }, Outcome::Released) => {
@@ -329,6 +331,7 @@ impl World {
     pub(crate) fn refused(
         &mut self,
         slot: usize,
+        actor: usize,
         patience: &fencelock_engine::Patience,
         terms: Terms,
         lock: usize,
@@ -343,7 +346,10 @@ impl World {
                 self.checks.waive("owners");
                 self.zk_refuses()
             }
-            (_, ErrorKind::Misconfigured) => self.was_foreign(lock) || self.zk_refuses(),
+            (_, ErrorKind::Misconfigured) => {
+                self.was_foreign(lock) || self.zk_refuses() || self.plan.habits.odd > 0
+            }
+            (_, ErrorKind::WouldDeadlock) => self.would_deadlock(slot, actor, lock, terms.mode),
             (Patience::Try, ErrorKind::Contended | ErrorKind::Unavailable) => true,
             (Patience::Until(_), ErrorKind::TimedOut | ErrorKind::Unavailable) => true,
             _ => false,
@@ -358,6 +364,17 @@ impl World {
                 format!("c{slot}: an acquire with {patience:?} failed as {kind}")
             });
         }
+    }
+
+    /// Whether an owner that asks for a lock for itself has it together with others.
+    fn would_deadlock(&mut self, slot: usize, actor: usize, lock: usize, mode: Mode) -> bool {
+        self.cover.add(Cover::WouldDeadlock);
+        let it = &self.clients[slot].actors[actor];
+        mode == Mode::Exclusive
+            && match it.who {
+                Who::Local { .. } => it.reads(lock),
+                Who::Explicit(number) => self.checks.sharing.has_shared(lock, &owner_id(number)),
+            }
     }
 
     /// A caller has a hold from now on.
@@ -388,12 +405,30 @@ impl World {
         self.checks.granted(
             self.now,
             &self.clients,
-            crate::check::Delivery { slot, tag, who, lock, grant: &grant, present },
+            crate::check::Delivery {
+                slot,
+                tag,
+                who,
+                lock,
+                mode: terms.mode,
+                grant: &grant,
+                present,
+            },
         );
         if self.zk.is_some() {
             self.zk_granted(lock, token, &grant);
         }
-        let seen = self.checks.fence.read(lock, token);
+        let seen = match terms.mode {
+            Mode::Exclusive => self.checks.fence.read(lock, token),
+            Mode::Shared => {
+                let seen = self.checks.fence.look(lock, token);
+                let first = seen.unwrap_or_default();
+                self.checks.reads(self.now, &self.clients, slot, lock, token, first, seen, true);
+                seen
+            }
+            Mode::Permits { .. } => Some(0),
+        };
+        self.count_shared(slot, number, lock, terms.mode);
         let local = self.local(slot);
         let incarnation = self.clients[slot].incarnation;
         if matches!(who, crate::client::Who::Explicit(_))
@@ -411,12 +446,17 @@ impl World {
         };
         let regret = call.is_some() && self.dice.chance(self.plan.habits.cancel / 8);
         let actor = &mut self.clients[slot].actors[number];
+        let inside = |it: &Held| it.lock == lock && it.level && it.token == token;
+        let level = terms.mode == Mode::Exclusive
+            || terms.mode == Mode::Shared && actor.held.iter().any(inside);
         actor.held.push(Held {
             tag,
             key: grant.hold,
             call,
             lock,
             token,
+            mode: terms.mode,
+            level,
             asked: terms.lease,
             lost: None,
             seen,
@@ -447,6 +487,23 @@ impl World {
             if let Some(held) = self.clients[slot].actors[number].held.last_mut() {
                 held.trusted = until;
             }
+        }
+    }
+
+    /// Counts what is held beside a new hold.
+    fn count_shared(&mut self, slot: usize, actor: usize, lock: usize, mode: Mode) {
+        if mode == Mode::Exclusive {
+            return;
+        }
+        let own = &self.clients[slot].actors[actor].held;
+        let writes = own.iter().any(|it| it.lock == lock && it.mode == Mode::Exclusive);
+        let mut held = self.clients.iter().flat_map(|it| &it.actors).flat_map(|it| &it.held);
+        let others = held.any(|it| it.lock == lock && it.mode != Mode::Exclusive);
+        match mode {
+            Mode::Shared if writes => self.cover.add(Cover::ReadInsideWrite),
+            Mode::Shared if others => self.cover.add(Cover::ReadTogether),
+            Mode::Permits { .. } if others => self.cover.add(Cover::PermitsTogether),
+            _ => {}
         }
     }
 

@@ -32,6 +32,21 @@ impl Ledger {
         Some(self.version)
     }
 
+    /// The present version, for a reader beside others: `None` when a writer with a later token has
+    /// written. What it saw no earlier writer changes any more.
+    pub fn look(&mut self, token: u64) -> Option<u64> {
+        if token < self.writer {
+            return None;
+        }
+        self.highest = self.highest.max(token);
+        Some(self.version)
+    }
+
+    /// The token of the latest writer.
+    pub fn writer(&self) -> u64 {
+        self.writer
+    }
+
     /// Writes the version after `seen`.
     pub fn write(&mut self, token: u64, seen: u64) -> Entry {
         if token < self.highest && !plant::on(Bug::WriteWithoutToken) {

@@ -11,7 +11,7 @@ usage: fencelock-sim quick
        fencelock-sim deep --seconds N [--from SEED] [--store record|redis|zookeeper]
                      [--seeds N]   (so many, whatever that takes, or to the first that breaks a promise)
                      [--bias strays|joins|late-replies|suspensions|ties|echoes|rests|shortened|
-                            crowd|far]   (only seeds bent so)
+                            crowd|far|readers|permits]   (only seeds bent so)
        fencelock-sim exhaust [small|large|planted] [--scope NAME] [--threads N]
        fencelock-sim planted [--row N] [--known FILE] [--note FILE]   (seeds to try first; those that found)
        fencelock-sim table [--check] PAGE
@@ -22,6 +22,8 @@ usage: fencelock-sim quick
 /// Seeds of `quick`, on each store.
 const QUICK: [(StoreKind, u64); 3] =
     [(StoreKind::Record, 4_000), (StoreKind::Redis, 400), (StoreKind::ZooKeeper, 300)];
+/// Seeds of each kind of name that several hold together, on the stores that have them.
+const SHARED: u64 = 1_000;
 /// How often `quick` must meet each hard case at the least.
 const FLOOR: u64 = 10;
 
@@ -111,6 +113,14 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
 
 fn replay(seed: u64, args: &Args) -> ExitCode {
     let kind = args.store.unwrap_or(StoreKind::Record);
+    let bias = Bias::of_seed(seed);
+    if bias.shares() && (!bias.stores().contains(&kind) || args.history.is_some()) {
+        eprintln!(
+            "fencelock-sim: in this run several hold a name together, which it knows on the record store \
+             alone, and in no history"
+        );
+        return ExitCode::from(2);
+    }
     let trace = if args.trace { Trace::printed() } else { Trace::silent() };
     let case = Case { seed, store: kind, edits: args.edits.clone() };
     if let Some(row) = args.row {
@@ -254,6 +264,11 @@ fn quick() -> ExitCode {
         for seed in 1..=seeds {
             tally.add(&runner.run(seed, kind, Trace::silent()));
         }
+        for bias in [Bias::Readers, Bias::Permits] {
+            for seed in (0..SHARED).filter(|_| bias.stores().contains(&kind)) {
+                tally.add(&runner.run(bias.next(1 + seed), kind, Trace::silent()));
+            }
+        }
         report(kind, &tally, begun.elapsed());
         whole.cover.merge(&tally.cover);
         whole.broken.extend(tally.broken);
@@ -272,15 +287,18 @@ fn deep(args: &Args) -> ExitCode {
     let stop = Instant::now() + Duration::from_secs(args.seconds);
     let kinds = match args.store {
         Some(kind) => vec![kind],
-        None if args.bias.is_some() => vec![StoreKind::Record, StoreKind::Redis],
-        None => vec![StoreKind::Record, StoreKind::Redis, StoreKind::ZooKeeper],
+        None => match args.bias {
+            Some(bias) => bias.stores().to_vec(),
+            None => vec![StoreKind::Record, StoreKind::Redis, StoreKind::ZooKeeper],
+        },
     };
+    let from = args.bias.map_or(args.from, |bias| bias.next(args.from));
     let mut runner = Runner::default();
     let mut tallies: Vec<(StoreKind, Tally, Duration)> =
         kinds.iter().map(|kind| (*kind, Tally::default(), Duration::ZERO)).collect();
-    let mut seed = args.from;
+    let mut seed = from;
     let goes_on = |seed, tallies: &[(StoreKind, Tally, Duration)]| match args.seeds {
-        Some(seeds) => seed < args.from + seeds && tallies.iter().all(|it| it.1.broken.is_empty()),
+        Some(seeds) => seed < from + seeds && tallies.iter().all(|it| it.1.broken.is_empty()),
         None => Instant::now() < stop,
     };
     while goes_on(seed, &tallies) {
@@ -288,6 +306,12 @@ fn deep(args: &Args) -> ExitCode {
         for (kind, tally, spent) in &mut tallies {
             let begun = Instant::now();
             tally.add(&runner.run(seed, *kind, Trace::silent()));
+            // Now and then one in which several hold a name together.
+            for bias in [Bias::Readers, Bias::Permits] {
+                if args.bias.is_none() && seed.is_multiple_of(4) && bias.stores().contains(kind) {
+                    tally.add(&runner.run(bias.next(seed / 4), *kind, Trace::silent()));
+                }
+            }
             *spent += begun.elapsed();
         }
         seed += 1;

@@ -127,6 +127,10 @@ pub struct Habits {
     pub branch: u64,
     /// Gives a handle back and makes it anew.
     pub forget: u64,
+    /// Shares the lock with others who do.
+    pub read: u64,
+    /// Says another number of permits than the rest do.
+    pub odd: u64,
     /// The longest hold.
     pub hold: u64,
     /// The longest rest between holds.
@@ -152,6 +156,8 @@ pub struct Plan {
     pub locks: usize,
     /// How many explicit owners are shared by all clients.
     pub owners: usize,
+    /// How many permits each name has; empty where names are locks.
+    pub permits: Vec<u32>,
     /// Of a thousand callers, how many act for an explicit owner.
     pub explicit: u64,
     /// Every client's options.
@@ -227,6 +233,7 @@ impl Plan {
             actors: dice.between(1, 4) as usize,
             locks: dice.between(1, 3) as usize,
             owners: dice.between(1, 2) as usize,
+            permits: Vec::new(),
             explicit: dice.pick(&[0, 200, 600]),
             client_ppm: (0..clients).map(|_| dice.between(0, 10_000) as i64 - 5_000).collect(),
             polling: (0..clients).map(|_| false).collect(),
@@ -250,6 +257,8 @@ impl Plan {
                 breaks: if profile == Profile::All { dice.pick(&[0, 10]) } else { 0 },
                 branch: apart.pick(&[0, 0, 200, 600]),
                 forget: apart.pick(&[0, 200]),
+                read: 0,
+                odd: 0,
                 hold,
                 rest: dice.pick(&[100 * US, 5 * MS, 80 * MS]),
             },
@@ -264,6 +273,11 @@ impl Plan {
             plan.draw_zookeeper(dice);
         }
         plan
+    }
+
+    /// Whether several may hold a name together.
+    pub fn shares(&self) -> bool {
+        self.bias.shares()
     }
 
     /// The longest lease that a caller may ask for.

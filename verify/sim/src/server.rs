@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use fencelock_engine::Grant;
-use fencelock_engine::reply::{Abandoned, Body, Broken, Failure, LockInfo, Reply, Standing};
+use fencelock_engine::reply::{
+    Abandoned, Body, Broken, Failure, LockInfo, Push, RefusalKind, Reply, Standing,
+};
 use fencelock_engine::request::Op;
 
+use crate::check::{Contact, StoreGrant};
 use crate::client::Who;
 use crate::clock::{Instant, StoreClock};
 use crate::cost::Line;
@@ -78,6 +81,7 @@ impl World {
                 self.cover.add(Cover::AcquireRepeated);
             }
         }
+        let before = self.locks_now(clock);
         let result = self.server.store.execute(clock, incarnation, op, &mut self.server.reach);
         self.rested(clock);
         let sent = std::mem::take(&mut self.server.reach.sent);
@@ -117,12 +121,52 @@ impl World {
             self.publish(*to, push);
         }
         let muted = self.server.reach.muted;
+        let seen = self.looked(clock, op, &result, &sent, before);
         let names = &self.names;
-        self.checks.executed(self.now, clock, incarnation, op, &result, &sent, names, muted);
+        self.checks.executed(self.now, clock, incarnation, op, &result, &sent, names, muted, seen);
         self.server.reach.sent = sent;
         self.server.reach.sent.clear();
         self.told_of_waiter(op, &result, conn, clock);
         result
+    }
+
+    /// Where several may hold a lock together: all locks, as the store has them.
+    fn locks_now(&mut self, clock: u64) -> Vec<Option<LockInfo>> {
+        if !self.checks.sharing.on {
+            return Vec::new();
+        }
+        self.names.clone().iter().map(|name| self.peek(name, clock)).collect()
+    }
+
+    /// What a request changed of them: the grants that it led to.
+    fn looked(
+        &mut self,
+        clock: u64,
+        op: &Op,
+        result: &Result<Reply, Failure>,
+        sent: &[(usize, Push)],
+        before: Vec<Option<LockInfo>>,
+    ) -> Vec<StoreGrant> {
+        let mut grants = Vec::new();
+        for (lock, before) in before.into_iter().enumerate() {
+            let name = self.names[lock].clone();
+            let after = self.peek(&name, clock);
+            let foreign = self.now <= self.server.foreign[lock];
+            if let (Op::Acquire(ask), Err(Failure::Refused(refusal))) = (op, result)
+                && ask.lock == name
+                && refusal.kind == RefusalKind::Misconfigured
+                && !foreign
+            {
+                self.cover.add(Cover::OtherPermitsRefused);
+            }
+            let contact = Contact { clock, op, result, sent, foreign };
+            let (before, after) = (before.as_ref(), after.as_ref());
+            match self.checks.sharing.contact(lock, &name, &contact, before, after) {
+                Ok(new) => grants.extend(new),
+                Err((promise, what)) => self.checks.fail(promise, self.now, || what),
+            }
+        }
+        grants
     }
 
     /// The checkers hear which locks the store has forgotten.

@@ -104,6 +104,8 @@ impl World {
     fn disturbed(&self) -> bool {
         self.plan.faults.iter().any(|(_, fault)| {
             matches!(fault, Fault::Failover { .. } | Fault::ClockStep { .. } | Fault::Crash { .. })
+                // What is carried out for nobody then may wait behind long holds until it is silent.
+                || self.plan.shares() && matches!(fault, Fault::Jump { .. })
         })
     }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use fencelock_engine::request::{Break, Mode};
 use fencelock_engine::{Acquired, Ask, Ended, ErrorKind, Owner, OwnerId, Patience, Token};
 
-use crate::client::{Call, Held, Open, Tag, Terms, Waiting, Who};
+use crate::check::Beside;
+use crate::client::{Actor, Call, Held, Open, Tag, Terms, Waiting, Who};
 use crate::clock::{MS, US};
 use crate::cover::Cover;
 use crate::event::Event;
@@ -182,22 +183,19 @@ impl World {
             Who::Explicit(number) => Owner::Explicit(owner_id(number)),
         };
         let now = self.local(slot);
+        let mode = self.draw_mode(lock);
+        // Who has permits and wants more of them waits for itself, like anybody else.
+        let it = &self.clients[slot].actors[actor];
+        let more = matches!(mode, Mode::Permits { .. }) && (it.is_busy() || !it.held.is_empty());
         let patience = if self.dice.chance(habits.attempt) {
             Patience::Try
-        } else if self.dice.chance(habits.bounded) {
+        } else if self.dice.chance(habits.bounded) || more {
             Patience::Until(now + Duration::from_nanos(self.dice.below(2 * lease)))
         } else {
             Patience::Forever
         };
-        let mut terms = Terms { lease: self.plan.options.lease, ..Terms::default() };
-        let mut ask = Ask {
-            owner,
-            mode: Mode::Exclusive,
-            lease: None,
-            max_hold: None,
-            patience,
-            attach: None,
-        };
+        let mut terms = Terms { lease: self.plan.options.lease, mode, ..Terms::default() };
+        let mut ask = Ask { owner, mode, lease: None, max_hold: None, patience, attach: None };
         if self.dice.chance(habits.lease) {
             // Often one that is over before its claim would be.
             let claim = self.plan.options.claim.as_nanos() as u64;
@@ -220,6 +218,19 @@ impl World {
         (ask, terms)
     }
 
+    /// How an acquire shares the lock; nothing is drawn where that is never so.
+    fn draw_mode(&mut self, lock: usize) -> Mode {
+        let Some(&of) = self.plan.permits.get(lock) else {
+            let reads = self.dice.chance(self.plan.habits.read);
+            return if reads { Mode::Shared } else { Mode::Exclusive };
+        };
+        let odd = !self.quiet && self.dice.chance(self.plan.habits.odd);
+        let of = if odd { of + 1 } else { of };
+        // Small requests beside large ones.
+        let most = if self.dice.chance(500) { 1 } else { u64::from(of) };
+        Mode::Permits { count: self.dice.between(1, most) as u32, of }
+    }
+
     /// Another branch of a caller whose call is under way: it lets go of what the caller has, asks
     /// for a longer lease, or for the same lock once more.
     fn branch(&mut self, slot: usize, actor: usize) {
@@ -232,7 +243,10 @@ impl World {
         match (self.dice.below(3), held) {
             (0, Some(index)) => self.release(slot, actor, index),
             (1, Some(index)) if calls < MOST => self.extend(slot, actor, index),
-            (2, _) | (_, None) if calls < MOST => self.acquire(slot, actor, Some(lock)),
+            // Permits that one branch gets would keep another one waiting for ever.
+            (2, _) | (_, None) if calls < MOST && self.plan.permits.is_empty() => {
+                self.acquire(slot, actor, Some(lock));
+            }
             _ => return,
         }
         self.cover.add(Cover::SeveralCalls);
@@ -289,7 +303,7 @@ impl World {
         *asked = terms.lease.max(*asked);
         let tag = self.tag(slot, actor);
         let key = self.clients[slot].locks[lock];
-        let patience = ask.patience;
+        let (patience, ask_mode) = (ask.patience, ask.mode);
         let asked = self.local(slot);
         self.trace.mix(tag);
         self.trace.line(self.now, || format!("c{slot} {tag:x} acquires lock {lock}: {ask:?}"));
@@ -313,7 +327,9 @@ impl World {
             Ok(Acquired::Pending(key)) => {
                 let waiting = Waiting { key, lock, patience, terms };
                 let who = self.clients[slot].actors[actor].who;
-                self.checks.queue.waits(self.now, slot, tag, who, lock, patience);
+                if ask_mode == Mode::Exclusive {
+                    self.checks.queue.waits(self.now, slot, tag, who, lock, patience);
+                }
                 let incarnation = self.clients[slot].incarnation;
                 if self.zk.is_some()
                     && matches!(who, Who::Explicit(_))
@@ -338,7 +354,7 @@ impl World {
             Err(error) => {
                 self.trace.line(self.now, || format!("c{slot} {tag:x} fails: {error:?}"));
                 self.tell(slot, "failed", tag, &[("kind", &error.kind())]);
-                self.refused(slot, &patience, terms, lock, error.kind());
+                self.refused(slot, actor, &patience, terms, lock, error.kind());
                 let rest = self.dice.below(habits.rest + 1);
                 self.schedule_turn(slot, actor, rest);
             }
@@ -459,13 +475,14 @@ impl World {
         self.schedule_turn(slot, actor, rest);
     }
 
-    /// The engine counts as many holds as the caller has.
+    /// The engine counts as many levels of the lock as the caller has for itself.
     fn count(&mut self, slot: usize, actor: usize, lock: usize) {
         let now = self.local(slot);
         let client = &self.clients[slot];
         let Who::Local { actor: number, .. } = client.actors[actor].who else { return };
         let mine = client.actors[actor].held.iter().filter(|held| {
             held.lock == lock
+                && held.level
                 && client.engine.remaining(now, held.key).is_some_and(|left| !left.is_zero())
         });
         let mine = mine.count();
@@ -536,10 +553,13 @@ impl World {
     fn write(&mut self, slot: usize, actor: usize, index: usize) {
         let now = self.local(slot);
         let held = &self.clients[slot].actors[actor].held[index];
-        let (lock, token, tag) = (held.lock, held.token, held.tag);
+        let (lock, token, tag, mode) = (held.lock, held.token, held.tag, held.mode);
         let valid =
             self.clients[slot].engine.remaining(now, held.key).is_some_and(|left| !left.is_zero());
         let Some(seen) = held.seen else { return };
+        if mode != Mode::Exclusive {
+            return self.read(slot, actor, index, valid, seen);
+        }
         let entry = self.checks.fence.write(self.now, lock, token, seen);
         self.trace.line(self.now, || format!("c{slot} {tag:x} writes {token}: {entry:?}"));
         let accepted = if entry == Entry::Refused { "Ok(false)" } else { "Ok(true)" };
@@ -554,6 +574,25 @@ impl World {
         if valid {
             let who = self.clients[slot].actors[actor].who;
             self.checks.writes(self.now, &self.clients, slot, who, lock, token, entry);
+        }
+    }
+
+    /// Looks at the ledger once more; who has permits shows no token, and only counts.
+    fn read(&mut self, slot: usize, actor: usize, index: usize, valid: bool, seen: u64) {
+        let Actor { who, held, .. } = &self.clients[slot].actors[actor];
+        let (who, held) = (*who, &held[index]);
+        let (lock, token, tag, mode) = (held.lock, held.token, held.tag, held.mode);
+        if mode == Mode::Shared {
+            let now_seen = self.checks.fence.look(lock, token);
+            self.trace.line(self.now, || format!("c{slot} {tag:x} reads {token}: {now_seen:?}"));
+            if now_seen.is_none() {
+                self.cover.add(Cover::StaleReadRefused);
+            }
+            self.checks.reads(self.now, &self.clients, slot, lock, token, seen, now_seen, valid);
+        }
+        if valid {
+            let it = Beside { slot, tag, who, mode, lock, token };
+            self.checks.beside(self.now, &self.clients, it);
         }
     }
 }

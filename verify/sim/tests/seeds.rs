@@ -1,7 +1,7 @@
 //! A few hundred seeds on each store, the same run twice, and planted bugs that must be found.
 
 use fencelock_sim::planted::{Known, Place, TABLE, hunt};
-use fencelock_sim::{Runner, StoreKind, Tally, Trace};
+use fencelock_sim::{Bias, Runner, StoreKind, Tally, Trace};
 
 fn run(kind: StoreKind, seeds: u64) -> Tally {
     let mut runner = Runner::default();
@@ -19,6 +19,37 @@ fn record_keeps_its_promises() {
     assert!(tally.steps > 100_000, "only {} steps", tally.steps);
 }
 
+/// Runs in which several hold a name together.
+fn run_shared(bias: Bias, seeds: u64) -> Tally {
+    let (mut runner, mut tally) = (Runner::default(), Tally::default());
+    for seed in 1..=seeds {
+        for kind in bias.stores() {
+            tally.add(&runner.run(bias.next(seed), *kind, Trace::silent()));
+        }
+    }
+    tally
+}
+
+#[test]
+fn readers_and_a_writer_keep_their_promises() {
+    let tally = run_shared(Bias::Readers, 200);
+    assert!(tally.broken.is_empty(), "{:#?}", tally.broken);
+    for case in ["readers together", "read inside a write", "write inside a read refused"] {
+        let met = tally.cover.rows().find(|(name, _)| *name == case).unwrap().1;
+        assert!(met > 100, "{case}: {met}");
+    }
+}
+
+#[test]
+fn permits_keep_their_promises() {
+    let tally = run_shared(Bias::Permits, 200);
+    assert!(tally.broken.is_empty(), "{:#?}", tally.broken);
+    for case in ["permits together", "another number of permits refused"] {
+        let met = tally.cover.rows().find(|(name, _)| *name == case).unwrap().1;
+        assert!(met > 50, "{case}: {met}");
+    }
+}
+
 #[test]
 fn redis_keeps_its_promises() {
     let tally = run(StoreKind::Redis, 80);
@@ -33,11 +64,19 @@ fn zookeeper_keeps_its_promises() {
 
 #[test]
 fn a_seed_gives_the_same_run_twice() {
-    for kind in [StoreKind::Record, StoreKind::Redis, StoreKind::ZooKeeper] {
+    let plain = |kind| (kind, 1..=15);
+    let shared = |bias: Bias| (StoreKind::Record, bias.next(1)..=bias.next(15));
+    for (kind, seeds) in [
+        plain(StoreKind::Record),
+        plain(StoreKind::Redis),
+        plain(StoreKind::ZooKeeper),
+        shared(Bias::Readers),
+        shared(Bias::Permits),
+    ] {
         let (mut one, mut two) = (Runner::default(), Runner::default());
-        for seed in 1..=15 {
+        for seed in seeds {
             // The second runner has another history behind it.
-            two.run(1_000 + seed, kind, Trace::silent());
+            two.run(1_000 + seed % 1_000, kind, Trace::silent());
             let first = one.run(seed, kind, Trace::silent());
             let second = two.run(seed, kind, Trace::kept());
             assert_eq!(first.hash, second.hash, "seed {seed} on {}", kind.name());

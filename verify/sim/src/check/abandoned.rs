@@ -1,7 +1,7 @@
 //! Promise 12: who comes after a holder that was lost is told so.
 
 use fencelock_engine::reply::{Abandoned, Released};
-use fencelock_engine::request::Release;
+use fencelock_engine::request::{Mode, Release};
 use fencelock_engine::{Grant, HoldId};
 
 use crate::check::{Slip, StoreGrant};
@@ -41,6 +41,19 @@ struct Lock {
     spoiled: Option<Instant>,
     /// The holder that callers saw last before that.
     forgotten: Option<Last>,
+}
+
+impl Lock {
+    /// After a clean release the next holder hears 'no', as far as is known what it hears.
+    fn told(clean: bool, grant: &StoreGrant) -> Result<(), String> {
+        match grant.abandoned {
+            Some(abandoned) if clean && abandoned != Abandoned::No => Err(format!(
+                "lock {}: {:?} is told {abandoned:?} after a clean release",
+                grant.lock, grant.hold
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What every lock's next holder must hear.
@@ -158,14 +171,22 @@ impl AbandonedTruth {
         }
     }
 
-    /// The store made a grant, and says `abandoned` to it.
-    pub fn store_granted(
-        &mut self,
-        at: Instant,
-        grant: &StoreGrant,
-        abandoned: Abandoned,
-    ) -> Result<(), String> {
+    /// The store made a grant, and may say how the holder before ended.
+    pub fn store_granted(&mut self, at: Instant, grant: &StoreGrant) -> Result<(), String> {
         let it = &mut self.locks[grant.lock];
+        match grant.mode {
+            Mode::Exclusive => {}
+            // A reader is told, and mends nothing; whoever comes next hears the same.
+            Mode::Shared => {
+                // Of the releases before its own the store remembers none: a late copy of what was
+                // released may queue again.
+                if let Some(stored) = &mut it.stored {
+                    stored.delivered = false;
+                }
+                return Lock::told(it.clean, grant);
+            }
+            Mode::Permits { .. } => return Lock::told(true, grant),
+        }
         let clean = std::mem::take(&mut it.clean);
         it.stored = grant.owner.is_none().then_some(Stored {
             hold: grant.hold,
@@ -174,13 +195,7 @@ impl AbandonedTruth {
             at,
             delivered: false,
         });
-        if clean && abandoned != Abandoned::No {
-            return Err(format!(
-                "lock {}: {:?} is told {abandoned:?} after a clean release",
-                grant.lock, grant.hold
-            ));
-        }
-        Ok(())
+        Lock::told(clean, grant)
     }
 
     /// A joiner heard that holds of its owner were lost. Those of clients that have none at the store
@@ -190,6 +205,34 @@ impl AbandonedTruth {
         if let Some(last) = self.locks[lock].last.as_mut().filter(|last| last.token == token) {
             last.holds.retain(|(incarnation, _)| present.contains(incarnation));
         }
+    }
+
+    /// A grant to one of several reached its caller: it is told of a holder that was lost, and leaves
+    /// that to whoever holds the lock for itself next. One inside an exclusive hold is a level of that.
+    pub fn delivered_shared(
+        &mut self,
+        lock: usize,
+        grant: &Grant,
+        mode: Mode,
+        since: Instant,
+    ) -> Result<(), Slip> {
+        let Some(last) = self.locks[lock].last.as_ref().filter(|_| mode == Mode::Shared) else {
+            return Ok(());
+        };
+        let (token, known) = (grant.token.get(), since > last.since);
+        let later = last.token < token && !grant.reentry;
+        if later && last.unclean && known && grant.abandoned == Abandoned::No {
+            return Err(Slip::Broken(format!(
+                "lock {lock}: the holder of {} was lost, the reader {token} hears 'no'",
+                last.token
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether a holder that callers saw last has this token.
+    pub fn is_last(&self, lock: usize, token: u64) -> bool {
+        self.locks[lock].last.as_ref().is_some_and(|last| last.token == token)
     }
 
     /// A grant reached its caller. `expired` holds have ended while their holders stood still.

@@ -1,8 +1,9 @@
 //! Promise 1: while a hold is valid by its holder's own clock, nobody else's is.
 
 use fencelock_engine::HoldKey;
+use fencelock_engine::request::Mode;
 
-use crate::check::Slip;
+use crate::check::{Beside, Slip};
 use crate::client::{Client, Tag, Who};
 use crate::clock::Instant;
 
@@ -15,6 +16,8 @@ pub(crate) struct Holder {
     pub tag: Tag,
     pub who: Who,
     pub token: u64,
+    /// How it shares the lock.
+    pub mode: Mode,
     /// When the store granted the tenure it belongs to, where that is known.
     pub since: Option<Instant>,
 }
@@ -105,34 +108,56 @@ impl Exclusion {
         self.locks[lock].iter().filter(ended).map(|it| (it.incarnation, it.tag)).collect()
     }
 
-    /// Whether somebody else's hold on the lock is valid now.
+    /// Whether a hold is valid now that must not be while this one is; permits are counted.
     pub fn overlap(
         &self,
         at: Instant,
         clients: &[Client],
-        slot: usize,
-        who: Who,
-        lock: usize,
+        new: &Beside,
         since: Option<Instant>,
     ) -> Result<(), Slip> {
+        let Beside { slot, tag, who, mode, lock, .. } = *new;
         let mut slipped = Ok(());
-        for it in self.locks[lock].iter().filter(|it| it.who != who) {
-            if !valid(at, clients, it) {
+        // Permits that are out: all of them, and those whose protection nothing has broken.
+        let (mut all, mut protected) = (0, 0);
+        for it in self.locks[lock].iter().filter(|it| it.tag != tag || it.slot != slot) {
+            let apart = it.who != who;
+            let (counted, apart) = match (it.mode, mode) {
+                (Mode::Shared, Mode::Shared) => (0, false),
+                (Mode::Permits { count, of }, Mode::Permits { of: mine, .. }) => {
+                    (u64::from(count), of != mine)
+                }
+                _ => (0, apart),
+            };
+            if counted == 0 && !apart || !valid(at, clients, it) {
                 continue;
             }
+            let alone = it.mode == Mode::Exclusive && mode == Mode::Exclusive;
             let local = matches!((it.who, who), (Who::Local { .. }, Who::Local { .. }))
-                && it.incarnation == clients[slot].incarnation;
+                && it.incarnation == clients[slot].incarnation
+                && alone;
             let excused =
                 [it.since, since].iter().any(|since| self.broken_since(lock, since.unwrap_or(0)));
-            if local || !excused {
+            all += counted;
+            protected += if excused { 0 } else { counted };
+            if apart && (local || !excused) {
                 return Err(Slip::Broken(format!(
                     "lock {lock}: {who:?} at c{slot} and {:?} at c{} (token {}) at once",
                     it.who, it.slot, it.token
                 )));
             }
-            slipped = Err(Slip::Excused);
+            if apart {
+                slipped = Err(Slip::Excused);
+            }
         }
-        slipped
+        let Mode::Permits { count, of } = mode else { return slipped };
+        let (mine, of) = (u64::from(count), u64::from(of));
+        if protected > 0 && protected + mine > of {
+            return Err(Slip::Broken(format!(
+                "lock {lock}: {who:?} at c{slot} takes {mine} permits, {protected} of {of} are out"
+            )));
+        }
+        if all + mine > of { Err(Slip::Excused) } else { slipped }
     }
 }
 

@@ -36,6 +36,16 @@ impl Fence {
         self.ledgers[lock].read(token)
     }
 
+    /// A reader's look, beside others.
+    pub fn look(&mut self, lock: usize, token: u64) -> Option<u64> {
+        self.ledgers[lock].look(token)
+    }
+
+    /// Whether the latest write was another's than that of this token.
+    pub fn is_anothers(&self, lock: usize, token: u64) -> bool {
+        self.ledgers[lock].writer() != token
+    }
+
     pub fn version(&self, lock: usize) -> u64 {
         self.ledgers[lock].version()
     }

@@ -1,8 +1,8 @@
 //! Promise 3: a release or a renewal touches its own hold and no other.
 
 use fencelock_engine::HoldId;
-use fencelock_engine::reply::LockInfo;
-use fencelock_engine::request::Op;
+use fencelock_engine::reply::{HoldInfo, LockInfo};
+use fencelock_engine::request::{Mode, Op};
 
 /// A late copy of a renewal leaves its hold's end alone: `shown` is the highest token that an
 /// earlier one showed as given out under the same hold. An explicit owner's holds pass to nobody else.
@@ -14,7 +14,13 @@ pub(crate) fn copies(
 ) -> Result<(), String> {
     let Op::Beat(beats) = op else { return Ok(()) };
     let [beat] = &beats[..] else { return Ok(()) };
-    if beat.used >= shown || shown < before.token || before.owner.is_some() {
+    // Whoever shares a lock hands it to nobody.
+    let passes = |it: &HoldInfo| it.hold == beat.hold && it.mode == Mode::Exclusive;
+    if beat.used >= shown
+        || shown < before.token
+        || before.owner.is_some()
+        || !before.holds.iter().any(passes)
+    {
         return Ok(());
     }
     let end =

@@ -6,6 +6,7 @@ mod exclusion;
 mod fence;
 mod holder;
 mod queue;
+mod sharing;
 mod token;
 mod told;
 
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 
 use fencelock_engine::plant::{self, Bug};
 use fencelock_engine::reply::{Abandoned, Body, Broken, Failure, Push, Reply, Standing, State};
-use fencelock_engine::request::{Beat, Op};
+use fencelock_engine::request::{Beat, Mode, Op};
 use fencelock_engine::{Grant, HoldId, How, LossReason, Name, OwnerId};
 
 use crate::client::{Client, Tag, Who};
@@ -27,9 +28,11 @@ use exclusion::Exclusion;
 use fence::Fence;
 
 pub(crate) use holder::{copies, only_holder};
+pub(crate) use sharing::Contact;
 pub(crate) use told::queued;
 
 use queue::QueueOrder;
+use sharing::Sharing;
 use token::TokenOrder;
 use told::Told;
 
@@ -67,9 +70,22 @@ pub struct Delivery<'a> {
     pub tag: Tag,
     pub who: Who,
     pub lock: usize,
+    pub mode: Mode,
     pub grant: &'a Grant,
     /// Whose holds the store has, where that was looked at.
     pub present: Option<&'a [usize]>,
+}
+
+/// A caller that has a lock, beside whoever may have it too.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Beside {
+    pub slot: usize,
+    pub tag: Tag,
+    pub who: Who,
+    pub mode: Mode,
+    pub lock: usize,
+    pub token: u64,
 }
 
 /// A grant that the store made, as its reply or its push shows.
@@ -80,7 +96,9 @@ pub(crate) struct StoreGrant {
     pub hold: HoldId,
     pub owner: Option<OwnerId>,
     pub token: u64,
-    pub abandoned: Abandoned,
+    pub mode: Mode,
+    /// What it says of the holder before, if that is seen.
+    pub abandoned: Option<Abandoned>,
     /// The latest time at which it was not granted yet, if that is known.
     pub asked: Option<Instant>,
 }
@@ -99,6 +117,7 @@ pub(crate) struct Checks {
     pub queue: QueueOrder,
     pub told: Told,
     pub fence: Fence,
+    pub sharing: Sharing,
     backoff: Backoff,
     pub closed: usize,
     /// Of each lock, the hold that was renewed last, and the highest token it showed as given out.
@@ -119,6 +138,7 @@ impl Checks {
             queue: QueueOrder::new(plan),
             told: Told::default(),
             fence: Fence::new(plan.locks),
+            sharing: Sharing::new(plan),
             backoff: Backoff::default(),
             closed: 0,
             shown: vec![(HoldId(0), 0); plan.locks],
@@ -168,6 +188,7 @@ impl Checks {
         self.token.forgets(clock, lock);
         self.queue.disturbed(lock);
         self.told.unclear();
+        self.sharing.forgets(lock);
         self.abandoned.forgets(lock);
     }
 
@@ -186,6 +207,7 @@ impl Checks {
         self.shown.fill((HoldId(0), 0));
         self.token.rolled_back();
         self.told.unclear();
+        self.sharing.forgets(None);
         self.abandoned.spoiled(at, None);
     }
 
@@ -207,6 +229,7 @@ impl Checks {
         sent: &[(usize, Push)],
         names: &[Name],
         muted: bool,
+        seen: Vec<StoreGrant>,
     ) {
         if muted {
             // Grants are made and not told to anybody.
@@ -231,6 +254,9 @@ impl Checks {
                 self.abandoned.replaced(lock);
             }
         }
+        for grant in seen {
+            self.store_granted(at, clock, grant);
+        }
         if let (Op::Acquire(ask), Ok(Reply { body: Body::Acquire(state), .. })) = (op, result) {
             let lock = index(&ask.lock);
             let took_effect = matches!(state.standing, Standing::Granted | Standing::Queued);
@@ -247,7 +273,12 @@ impl Checks {
         {
             let lock = index(&what.lock);
             // Who had the lock before or after what the operator saw keeps its protection.
-            if let Some(tenure) = self.token.newest(lock).filter(|it| it.first <= what.token) {
+            if self.sharing.on {
+                for granted_at in self.token.up_to(lock, what.token) {
+                    self.exclusion.ends(lock, granted_at);
+                }
+            } else if let Some(tenure) = self.token.newest(lock).filter(|it| it.first <= what.token)
+            {
                 self.exclusion.ends(lock, tenure.granted_at);
             }
             self.abandoned.spoiled(at, Some(lock));
@@ -264,7 +295,8 @@ impl Checks {
                     hold: *hold,
                     owner: self.queue.owner_of(*hold),
                     token: *token,
-                    abandoned: *abandoned,
+                    mode: Mode::Exclusive,
+                    abandoned: Some(*abandoned),
                     asked: None,
                 };
                 let rests = self.queue.may_rest(lock, *hold);
@@ -294,7 +326,8 @@ impl Checks {
                         hold: ask.hold,
                         owner: ask.owner.clone(),
                         token: state.token,
-                        abandoned: state.abandoned,
+                        mode: ask.mode,
+                        abandoned: Some(state.abandoned),
                         asked: self.queue.heard_at(lock, ask.hold),
                     };
                     self.store_granted(at, clock, grant);
@@ -336,7 +369,8 @@ impl Checks {
                     hold,
                     owner,
                     token: state.token,
-                    abandoned: state.abandoned,
+                    mode: beat.mode,
+                    abandoned: Some(state.abandoned),
                     asked: self.queue.heard_at(lock, hold),
                 };
                 self.store_granted(at, clock, grant);
@@ -358,10 +392,12 @@ impl Checks {
                     self.fence.excuse(grant.lock);
                     self.waive("token order");
                 }
-                let told = self.abandoned.store_granted(at, &grant, grant.abandoned);
+                let told = self.abandoned.store_granted(at, &grant);
                 self.keep("abandoned", at, told.map_err(Slip::Broken));
-                let order = self.queue.store_granted(at, &grant);
-                self.keep("queue order", at, order);
+                if !self.sharing.on {
+                    let order = self.queue.store_granted(at, &grant);
+                    self.keep("queue order", at, order);
+                }
             }
             Ok(false) => {}
             Err(what) => self.fail("token order", at, || what),
@@ -389,24 +425,29 @@ impl Checks {
         // What it believes with a node that is gone already is not ours to answer for.
         let Some(token) = token else { return };
         let since = self.token.tenure(lock, usize::MAX, token).map(|it| it.granted_at);
-        let result = self.exclusion.overlap(at, clients, 0, foreign, lock, since);
+        let (mode, tag) = (Mode::Exclusive, Tag::MAX);
+        let it = Beside { slot: 0, tag, who: foreign, mode, lock, token };
+        let result = self.exclusion.overlap(at, clients, &it, since);
         self.keep("exclusion", at, result);
         let broken = self.exclusion.broken_since(lock, since.unwrap_or(0));
-        let result = self.token.delivered(lock, token, false, broken);
+        let result = self.token.delivered(lock, token, mode, false, broken);
         self.keep("token order", at, result);
     }
 
     /// A grant reached its caller.
     pub fn granted(&mut self, at: Instant, clients: &[Client], delivery: Delivery<'_>) {
-        let Delivery { slot, tag, who, lock, grant, present } = delivery;
+        let Delivery { slot, tag, who, lock, mode, grant, present } = delivery;
         let client = &clients[slot];
         let token = grant.token.get();
         let came = self.queue.came(slot, tag);
-        let served = self.queue.served(slot, tag, who, lock, grant.reentry);
-        self.keep("queue order", at, served.map_err(Slip::Broken));
+        if mode == Mode::Exclusive {
+            let served = self.queue.served(slot, tag, who, lock, grant.reentry);
+            self.keep("queue order", at, served.map_err(Slip::Broken));
+        }
         let since = self.token.tenure(lock, client.incarnation, token).map(|it| it.granted_at);
         let broken = self.exclusion.broken_since(lock, since.unwrap_or(0));
-        let result = self.exclusion.overlap(at, clients, slot, who, lock, since);
+        let beside = Beside { slot, tag, who, mode, lock, token };
+        let result = self.exclusion.overlap(at, clients, &beside, since);
         self.keep("exclusion", at, result);
         // By the reading that the engine had, which may be a little old.
         let now = fencelock_engine::Time::ZERO;
@@ -421,7 +462,7 @@ impl Checks {
             let before = self.shared.insert((lock, token), who);
             shared = self.token.is_shared(lock, token) || before == Some(who);
         }
-        let result = self.token.delivered(lock, token, grant.reentry || shared, broken);
+        let result = self.token.delivered(lock, token, mode, grant.reentry || shared, broken);
         self.keep("token order", at, result);
         if let Some(present) = present {
             self.abandoned.joined(lock, token, present);
@@ -429,7 +470,15 @@ impl Checks {
         let expired = self.exclusion.expired(at, clients, lock);
         let incarnation = client.incarnation;
         let granted_at = since.unwrap_or(0);
-        let result = self.abandoned.delivered(lock, incarnation, tag, grant, &expired, granted_at);
+        // A level inside the caller's own exclusive hold is that hold.
+        let level = grant.reentry
+            && matches!(who, Who::Local { .. })
+            && self.abandoned.is_last(lock, token);
+        let result = if mode == Mode::Exclusive || level {
+            self.abandoned.delivered(lock, incarnation, tag, grant, &expired, granted_at)
+        } else {
+            self.abandoned.delivered_shared(lock, grant, mode, granted_at)
+        };
         self.keep("abandoned", at, result);
         if grant.how == How::Local {
             let result = self.queue.handed_locally(at, lock, client.incarnation, came);
@@ -447,6 +496,7 @@ impl Checks {
                 tag,
                 who,
                 token,
+                mode,
                 since,
             },
             lock,
@@ -500,7 +550,9 @@ impl Checks {
     ) {
         let incarnation = clients[slot].incarnation;
         let since = self.token.tenure(lock, incarnation, token).map(|it| it.granted_at);
-        let result = self.exclusion.overlap(at, clients, slot, who, lock, since);
+        let (mode, tag) = (Mode::Exclusive, Tag::MAX);
+        let beside = Beside { slot, tag, who, mode, lock, token };
+        let result = self.exclusion.overlap(at, clients, &beside, since);
         self.keep("exclusion", at, result);
         let broken = self.exclusion.broken_since(lock, since.unwrap_or(0));
         if entry == Entry::Refused && !broken && !self.fence.is_excused(lock) {
@@ -513,6 +565,46 @@ impl Checks {
         }
         if std::mem::take(&mut self.fence.forgiven) {
             self.waive("fencing");
+        }
+    }
+
+    /// A caller has what others may have too, and it is valid.
+    pub fn beside(&mut self, at: Instant, clients: &[Client], it: Beside) {
+        let incarnation = clients[it.slot].incarnation;
+        let since = self.token.tenure(it.lock, incarnation, it.token).map(|it| it.granted_at);
+        let result = self.exclusion.overlap(at, clients, &it, since);
+        self.keep("exclusion", at, result);
+    }
+
+    /// A reader looked again: `now_seen` is what the resource showed it, unless it was refused.
+    #[allow(clippy::too_many_arguments)]
+    pub fn reads(
+        &mut self,
+        at: Instant,
+        clients: &[Client],
+        slot: usize,
+        lock: usize,
+        token: u64,
+        seen: u64,
+        now_seen: Option<u64>,
+        valid: bool,
+    ) {
+        if self.fence.is_excused(lock) {
+            return;
+        }
+        // An owner's levels share a token, and do not exclude each other.
+        if now_seen.is_some_and(|now_seen| now_seen != seen) && self.fence.is_anothers(lock, token)
+        {
+            self.fail("fencing", at, || {
+                format!("c{slot} reads lock {lock} with {token}: {now_seen:?} after {seen}")
+            });
+        }
+        let incarnation = clients[slot].incarnation;
+        let since = self.token.tenure(lock, incarnation, token).map(|it| it.granted_at);
+        if valid && now_seen.is_none() && !self.exclusion.broken_since(lock, since.unwrap_or(0)) {
+            self.fail("fencing", at, || {
+                format!("c{slot} holds lock {lock} with {token}, and its read was refused")
+            });
         }
     }
 }

@@ -90,7 +90,11 @@ impl QueueOrder {
         let slack = 4 * plan.latency.1 + 5 * MS;
         QueueOrder {
             // What a ZooKeeper client may do locally is looked at elsewhere.
-            strict: calm && plan.polling.iter().all(|polling| !polling) && plan.zk.is_none(),
+            strict: calm
+                && plan.polling.iter().all(|polling| !polling)
+                && plan.zk.is_none()
+                // Those are looked at in the store itself.
+                && !plan.shares(),
             unseen: plan.polling.contains(&true),
             claim: options.claim.as_nanos() as u64,
             fresh: options.heartbeat().as_nanos() as u64 + slack,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use fencelock_engine::options::TOKEN_BLOCK;
+use fencelock_engine::request::Mode;
 use fencelock_engine::{HoldId, OwnerId};
 
 use crate::check::{Slip, StoreGrant};
@@ -36,6 +37,8 @@ struct Lock {
     tenures: BTreeMap<u64, Tenure>,
     /// The highest token that reached a caller.
     highest: u64,
+    /// The same of holds that one has for itself.
+    written: u64,
     /// The counter was lost since the last grant.
     forgotten: bool,
     /// The store went back to an earlier state since.
@@ -71,6 +74,8 @@ pub(crate) struct TokenOrder {
     retention: u64,
     /// The store's clock went back in this run.
     pub went_back: bool,
+    /// Grants are seen when they are made.
+    exact: bool,
 }
 
 impl TokenOrder {
@@ -79,6 +84,7 @@ impl TokenOrder {
             locks: (0..plan.locks).map(|_| Lock::default()).collect(),
             retention: plan.options.retention.as_micros() as u64,
             went_back: false,
+            exact: plan.shares(),
         }
     }
 
@@ -146,7 +152,11 @@ impl TokenOrder {
             if same {
                 return Ok(false);
             }
-        } else if grant.owner.is_some() && lock.rolled_back && grant.token < lock.known() {
+        } else if grant.owner.is_some()
+            && lock.rolled_back
+            && grant.token < lock.known()
+            && !self.exact
+        {
             // A hold that was over, and of which nobody had heard, lives again in what the store
             // went back to, and its owner joins it.
             lock.tenures.insert(grant.token, Tenure::of(grant, at));
@@ -179,6 +189,11 @@ impl TokenOrder {
         Ok(true)
     }
 
+    /// When the store made the grants up to a token.
+    pub fn up_to(&self, lock: usize, token: u64) -> impl Iterator<Item = Instant> + '_ {
+        self.locks[lock].tenures.range(..=token).map(|(_, tenure)| tenure.granted_at)
+    }
+
     /// The store's newest grant.
     pub fn newest(&self, lock: usize) -> Option<&Tenure> {
         self.locks[lock].tenures.last_key_value().map(|(_, tenure)| tenure)
@@ -198,23 +213,33 @@ impl TokenOrder {
     }
 
     /// A token reached a caller. `joins`: the owner has the lock already. `broken`: the tenure was
-    /// granted before the store broke an assumption.
+    /// granted before the store broke an assumption. Those who hold together may hear of it in
+    /// another order: a reader's lies above every earlier writer's.
     pub fn delivered(
         &mut self,
         lock: usize,
         token: u64,
+        mode: Mode,
         joins: bool,
         broken: bool,
     ) -> Result<(), Slip> {
         let it = &mut self.locks[lock];
-        let fine = token > it.highest || joins;
+        let above = match mode {
+            Mode::Exclusive => it.highest,
+            Mode::Shared => it.written,
+            Mode::Permits { .. } => 0,
+        };
+        let fine = token > above || joins;
         if !fine && !broken && !it.excused {
-            let highest = it.highest;
+            let highest = above;
             return Err(Slip::Broken(format!(
                 "lock {lock}: token {token} reaches a caller after {highest} (joins: {joins})"
             )));
         }
         it.highest = it.highest.max(token);
+        if mode == Mode::Exclusive {
+            it.written = it.written.max(token);
+        }
         // One of a grant that was under way while the store forgot may come after its successor's.
         if fine || !it.excused { Ok(()) } else { Err(Slip::Excused) }
     }

@@ -321,7 +321,8 @@ impl Truth {
             hold: HoldId(u128::from(place.czxid)),
             owner: None,
             token: place.czxid * 1024,
-            abandoned: Abandoned::Unknown,
+            mode: fencelock_engine::request::Mode::Exclusive,
+            abandoned: Some(Abandoned::Unknown),
             asked: None,
         };
         checks.tenure(now, grant);

@@ -1,0 +1,390 @@
+//! Locks that several hold together, and semaphores: what the store has, looked at before and after
+//! each request.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fencelock_engine::options::TOKEN_BLOCK;
+use fencelock_engine::reply::{
+    Abandoned, Body, Failure, HoldInfo, LockInfo, Push, RefusalKind, Reply, Standing, WaiterInfo,
+};
+use fencelock_engine::request::{Mode, Op};
+use fencelock_engine::{HoldId, Name, OwnerId};
+
+use crate::check::StoreGrant;
+use crate::plan::Plan;
+use crate::store::incarnation_of;
+
+/// How many a contact lets in beside its caller.
+const BATCH: usize = 64;
+/// How far tokens may lie ahead of the highest reading of the store's clock: a block, one or two more
+/// where the counter was lost, and what is granted within one instant.
+const AHEAD: u64 = 8 * TOKEN_BLOCK;
+
+/// A promise that is not kept, and how.
+pub(crate) type Wrong = (&'static str, String);
+
+/// One request, as the store saw it.
+pub(crate) struct Contact<'a> {
+    pub clock: u64,
+    pub op: &'a Op,
+    pub result: &'a Result<Reply, Failure>,
+    pub sent: &'a [(usize, Push)],
+    /// Another program's key stands in the lock's place.
+    pub foreign: bool,
+}
+
+#[derive(Debug, Default)]
+struct Lock {
+    /// When each hold ends, as the store said last; by its clock.
+    ends: BTreeMap<HoldId, u64>,
+    /// Nothing has happened to the lock but requests since then.
+    known: bool,
+    /// The explicit owners that have shared it.
+    shared: BTreeSet<OwnerId>,
+}
+
+/// What the store has.
+#[derive(Debug)]
+pub(crate) struct Sharing {
+    /// Several may hold a name together in this run.
+    pub on: bool,
+    locks: Vec<Lock>,
+    /// The store's clock has read so much at the most.
+    most: u64,
+}
+
+impl Sharing {
+    pub fn new(plan: &Plan) -> Sharing {
+        let locks = (0..plan.locks).map(|_| Lock::default()).collect();
+        Sharing { on: plan.shares(), locks, most: 0 }
+    }
+
+    /// The store has lost something, or went back to what it had before.
+    pub fn forgets(&mut self, lock: Option<usize>) {
+        for (index, it) in self.locks.iter_mut().enumerate() {
+            it.known &= lock.is_some_and(|lock| lock != index);
+        }
+    }
+
+    /// Whether an explicit owner has shared the lock with others.
+    pub fn has_shared(&self, lock: usize, owner: &OwnerId) -> bool {
+        self.locks[lock].shared.contains(owner)
+    }
+
+    /// Looks at a lock before and after a request; gives the grants that it led to, in their order.
+    pub fn contact(
+        &mut self,
+        lock: usize,
+        name: &Name,
+        contact: &Contact<'_>,
+        before: Option<&LockInfo>,
+        after: Option<&LockInfo>,
+    ) -> Result<Vec<StoreGrant>, Wrong> {
+        let named = Named::of(contact, name);
+        self.most = self.most.max(contact.clock);
+        self.lasts(lock, contact.clock, before)?;
+        refused(contact, &named, before)?;
+        let Some(after) = after else {
+            self.note(lock, contact.clock, None);
+            return Ok(Vec::new());
+        };
+        together(after)?;
+        untouched(contact, &named, before, after)?;
+        if after.last_token > self.most + AHEAD {
+            let what = format!("{name}: {} is reserved, {} µs ahead", after.last_token, self.most);
+            return Err(("token order", what));
+        }
+        let new = granted(before, after);
+        in_order(contact, &named, before, after, &new)?;
+        if named.settled {
+            alone(&named, before, after)?;
+            served(after, &new)?;
+        }
+        for it in new.iter().filter(|it| it.mode == Mode::Shared) {
+            let owner = it.owner.as_deref().and_then(|owner| OwnerId::new(owner).ok());
+            self.locks[lock].shared.extend(owner);
+        }
+        // Who only looks sees ends that a clock that went back draws in, and draws in none.
+        if named.settled || !new.is_empty() {
+            self.note(lock, contact.clock, Some(after));
+        }
+        Ok(new.into_iter().filter_map(|it| grant(lock, it, contact)).collect())
+    }
+
+    /// What a store has ends when it said it would, whatever becomes of the rest, unless its holder is
+    /// heard of.
+    fn lasts(&self, lock: usize, clock: u64, before: Option<&LockInfo>) -> Result<(), Wrong> {
+        let it = &self.locks[lock];
+        let Some(before) = before.filter(|_| it.known) else { return Ok(()) };
+        for hold in &before.holds {
+            let end = clock + hold.expires_in.as_micros() as u64;
+            if it.ends.get(&hold.hold).is_none_or(|known| end > *known) {
+                let known = it.ends.get(&hold.hold);
+                let what =
+                    format!("{}: {:?} lasts to {end}, not {known:?}", before.name, hold.hold);
+                return Err(("lease arithmetic", what));
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, lock: usize, clock: u64, after: Option<&LockInfo>) {
+        let it = &mut self.locks[lock];
+        it.known = true;
+        it.ends.clear();
+        for hold in after.into_iter().flat_map(|info| &info.holds) {
+            it.ends.insert(hold.hold, clock + hold.expires_in.as_micros() as u64);
+        }
+    }
+}
+
+/// What a request names of a lock.
+struct Named {
+    holds: Vec<HoldId>,
+    /// Tokens up to this one are broken.
+    broken: Option<u64>,
+    /// It asks for a hold at an earlier place in the queue.
+    returns: bool,
+    /// It was carried out, so that the lock was handed on.
+    settled: bool,
+}
+
+impl Named {
+    fn of(contact: &Contact<'_>, name: &Name) -> Named {
+        let mut named = Named { holds: Vec::new(), broken: None, returns: false, settled: false };
+        let body = contact.result.as_ref().ok().map(|reply| &reply.body);
+        match contact.op {
+            Op::Acquire(ask) if ask.lock == *name => {
+                named.holds.push(ask.hold);
+                named.holds.extend(ask.after.as_ref().map(|release| release.hold));
+                named.returns = ask.wait.is_some_and(|wait| wait.ticket > 0);
+                named.settled = matches!(body, Some(Body::Acquire(state))
+                    if !matches!(state.standing, Standing::Late | Standing::Released));
+            }
+            Op::Beat(beats) => {
+                for (at, beat) in beats.iter().enumerate().filter(|(_, it)| it.lock == *name) {
+                    named.holds.push(beat.hold);
+                    named.settled |= matches!(body, Some(Body::Beat(states)) if states[at].is_ok());
+                }
+            }
+            Op::Release(release) if release.lock == *name => {
+                named.holds.push(release.hold);
+                named.settled = body.is_some();
+            }
+            Op::Break(what) if what.lock == *name => {
+                named.broken = Some(what.token);
+                named.settled = body.is_some();
+            }
+            _ => {}
+        }
+        named
+    }
+}
+
+/// Who holds a lock together may do so.
+fn together(info: &LockInfo) -> Result<(), Wrong> {
+    let wrong = |what: &str| {
+        let modes: Vec<_> = info.holds.iter().map(|it| (it.mode, it.token, &it.owner)).collect();
+        Err(("exclusion", format!("{}: {what}: {modes:?}", info.name)))
+    };
+    let mut in_use = 0;
+    for (at, one) in info.holds.iter().enumerate() {
+        if one.expires_in > one.lease {
+            let (hold, left) = (one.hold, one.expires_in);
+            let what = format!("{}: {hold:?} has {left:?} left of {:?}", info.name, one.lease);
+            return Err(("lease arithmetic", what));
+        }
+        for other in &info.holds[..at] {
+            let own = one.owner.is_some() && one.owner == other.owner;
+            match (one.mode, other.mode) {
+                (Mode::Shared, Mode::Shared) => {}
+                (Mode::Permits { of, .. }, Mode::Permits { of: other, .. }) if of == other => {}
+                (Mode::Permits { .. }, _) | (_, Mode::Permits { .. }) => {
+                    return wrong("two kinds, or two numbers of permits");
+                }
+                _ if own => {}
+                _ => return wrong("somebody beside an exclusive hold"),
+            }
+        }
+        if let Mode::Permits { count, of } = one.mode {
+            in_use += u64::from(count);
+            if in_use > u64::from(of) {
+                return wrong("more permits than there are");
+            }
+        }
+    }
+    let kind = info.holds.first().map(|it| it.mode);
+    let live = info.waiters.iter().filter(|it| !it.silent).map(|it| it.mode);
+    let mut all = kind.into_iter().chain(live);
+    let Some(first) = all.next() else { return Ok(()) };
+    match all.find(|other| !is_of_kind(first, *other)) {
+        Some(other) => wrong(&format!("{first:?} and {other:?} hold or wait")),
+        None => Ok(()),
+    }
+}
+
+/// Whether two may ask for the same name.
+fn is_of_kind(one: Mode, other: Mode) -> bool {
+    match (one, other) {
+        (Mode::Permits { of, .. }, Mode::Permits { of: other, .. }) => of == other,
+        (Mode::Permits { .. }, _) | (_, Mode::Permits { .. }) => false,
+        _ => true,
+    }
+}
+
+/// Whoever is told that an operator must look asked for another kind than those who are there.
+fn refused(contact: &Contact<'_>, named: &Named, before: Option<&LockInfo>) -> Result<(), Wrong> {
+    let (Op::Acquire(ask), Err(Failure::Refused(refusal))) = (contact.op, contact.result) else {
+        return Ok(());
+    };
+    if refusal.kind != RefusalKind::Misconfigured || contact.foreign || named.holds.is_empty() {
+        return Ok(());
+    }
+    let holds = before.iter().flat_map(|info| &info.holds).map(|it| it.mode);
+    let waiters = before.iter().flat_map(|info| &info.waiters).map(|it| it.mode);
+    match holds.chain(waiters).find(|other| !is_of_kind(ask.mode, *other)) {
+        Some(_) => Ok(()),
+        None => Err(("errors", format!("{}: {:?} is refused: {refusal:?}", ask.lock, ask.hold))),
+    }
+}
+
+/// A request touches the holds that it names, and no other.
+fn untouched(
+    contact: &Contact<'_>,
+    named: &Named,
+    before: Option<&LockInfo>,
+    after: &LockInfo,
+) -> Result<(), Wrong> {
+    for hold in before.iter().flat_map(|info| &info.holds) {
+        let broken = named.broken.is_some_and(|token| hold.token <= token);
+        if named.holds.contains(&hold.hold) || broken {
+            continue;
+        }
+        let what = match after.holds.iter().find(|it| it.hold == hold.hold) {
+            None => "ended",
+            Some(it) if it.expires_in != hold.expires_in => "was renewed, or cut short",
+            Some(_) => continue,
+        };
+        let what = format!("{}: {:?} {what} by {:?}", after.name, hold.hold, contact.op);
+        return Err(("only the holder releases", what));
+    }
+    Ok(())
+}
+
+/// The holds that are new, in the order of their tokens.
+fn granted<'a>(before: Option<&LockInfo>, after: &'a LockInfo) -> Vec<&'a HoldInfo> {
+    let held = |hold: HoldId| before.iter().flat_map(|it| &it.holds).any(|it| it.hold == hold);
+    let mut new: Vec<_> = after.holds.iter().filter(|it| !held(it.hold)).collect();
+    new.sort_by_key(|it| it.token);
+    new
+}
+
+/// Nobody passes a live waiter who came before, but an owner whose other holds are there.
+fn in_order(
+    contact: &Contact<'_>,
+    named: &Named,
+    before: Option<&LockInfo>,
+    after: &LockInfo,
+    new: &[&HoldInfo],
+) -> Result<(), Wrong> {
+    let none = Vec::new();
+    let queue = before.map_or(&none, |info| &info.waiters);
+    let live: Vec<&WaiterInfo> = queue.iter().filter(|it| !it.silent).collect();
+    let still = |hold: HoldId| after.waiters.iter().any(|it| it.hold == hold && !it.silent);
+    for hold in new {
+        let mine = named.holds.contains(&hold.hold);
+        let own = |it: &HoldInfo| it.hold != hold.hold && it.owner == hold.owner;
+        let parked = queue.iter().any(|it| it.hold == hold.hold && it.silent);
+        let joins = hold.owner.is_some() && after.holds.iter().any(own);
+        if joins || parked || mine && named.returns {
+            continue;
+        }
+        let place = live.iter().position(|it| it.hold == hold.hold).unwrap_or(live.len());
+        let passed = live[..place].iter().find(|it| still(it.hold));
+        if let Some(passed) = passed {
+            let what = format!(
+                "{}: {:?} ({:?}) is granted before {:?} ({:?}), which came first: {:?}",
+                after.name, hold.hold, hold.mode, passed.hold, passed.mode, contact.op
+            );
+            return Err(("queue order", what));
+        }
+    }
+    Ok(())
+}
+
+/// An owner that has the lock already is not left in the queue by its own request: it joins its other
+/// holds, or is told that it would wait for them.
+fn alone(named: &Named, before: Option<&LockInfo>, after: &LockInfo) -> Result<(), Wrong> {
+    let waits = |it: &&WaiterInfo| named.holds.contains(&it.hold) && it.owner.is_some();
+    for waiter in after.waiters.iter().filter(waits) {
+        let own = |it: &&HoldInfo| it.owner == waiter.owner;
+        let had = before.iter().flat_map(|info| &info.holds).filter(own);
+        let has = had.clone().find(|it| after.holds.iter().any(|has| has.hold == it.hold));
+        if let Some(has) = has {
+            let (hold, mode, has) = (waiter.hold, waiter.mode, has.mode);
+            let what = format!("{}: {hold:?} ({mode:?}) waits, its owner has {has:?}", after.name);
+            return Err(("owners", what));
+        }
+    }
+    Ok(())
+}
+
+/// Nobody is left waiting who could hold: the first of the queue, or one whose owner has the lock.
+fn served(after: &LockInfo, new: &[&HoldInfo]) -> Result<(), Wrong> {
+    if new.len() >= BATCH {
+        return Ok(());
+    }
+    let mut live = after.waiters.iter().filter(|it| !it.silent);
+    let own = |it: &&WaiterInfo| it.owner.is_some() && it.owner == after.owner;
+    if let Some(own) = live.clone().find(own) {
+        let what = format!("{}: {:?} waits, and its owner has the lock", after.name, own.hold);
+        return Err(("owners", what));
+    }
+    let Some(first) = live.next() else { return Ok(()) };
+    let exclusive = after.holds.iter().any(|it| it.mode == Mode::Exclusive);
+    let in_use = after.holds.iter().map(|it| match it.mode {
+        Mode::Permits { count, .. } => u64::from(count),
+        _ => 0,
+    });
+    let fits = match first.mode {
+        Mode::Exclusive => after.holds.is_empty(),
+        Mode::Shared => !exclusive,
+        Mode::Permits { count, of } => in_use.sum::<u64>() + u64::from(count) <= u64::from(of),
+    };
+    if fits {
+        let (hold, mode) = (first.hold, first.mode);
+        let what = format!("{}: {hold:?} ({mode:?}) is first, fits, and waits", after.name);
+        return Err(("queue order", what));
+    }
+    Ok(())
+}
+
+/// A new hold as a grant, with what its client is told.
+fn grant(lock: usize, hold: &HoldInfo, contact: &Contact<'_>) -> Option<StoreGrant> {
+    let pushed = contact.sent.iter().find_map(|(_, push)| match push {
+        Push::Granted { hold: to, abandoned, .. } if *to == hold.hold => Some(*abandoned),
+        _ => None,
+    });
+    let replied = || -> Option<Abandoned> {
+        match (contact.op, &contact.result.as_ref().ok()?.body) {
+            (Op::Acquire(ask), Body::Acquire(state)) if ask.hold == hold.hold => {
+                Some(state.abandoned)
+            }
+            (Op::Beat(beats), Body::Beat(states)) => {
+                let at = beats.iter().position(|beat| beat.hold == hold.hold)?;
+                states[at].as_ref().ok().map(|state| state.abandoned)
+            }
+            _ => None,
+        }
+    };
+    Some(StoreGrant {
+        incarnation: incarnation_of(&hold.client)?,
+        lock,
+        hold: hold.hold,
+        owner: hold.owner.as_deref().and_then(|owner| OwnerId::new(owner).ok()),
+        token: hold.token,
+        mode: hold.mode,
+        abandoned: pushed.or_else(replied),
+        asked: None,
+    })
+}
