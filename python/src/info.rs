@@ -33,6 +33,7 @@ impl From<fencelock_support::Capabilities> for Capabilities {
             leases,
             abandoned,
             paths,
+            ..
         } = can;
         Capabilities { store, processes, durable, owners, leases, abandoned, paths }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencelock_engine::request::Break;
+use fencelock_engine::request::{Break, Mode};
 use fencelock_engine::{Name, Time};
 
 use crate::guard::Guard;
@@ -13,10 +13,12 @@ use crate::lock::Lock;
 use crate::lock_ref::LockRef;
 use crate::metrics::Metrics;
 use crate::outcome::{broken, inspected, listed, pinged, revoked, some};
+use crate::rw_lock::RwLock;
+use crate::semaphore::Semaphore;
 use crate::shared::{Core, Shared};
 use crate::ticket::Ticket;
 use crate::wait::Wait;
-use crate::{Broken, Capabilities, LockInfo, Result};
+use crate::{Broken, Capabilities, Error, ErrorKind, LockInfo, Result};
 
 /// How often a client that drains looks whether it is done.
 pub(crate) const DRAIN_LOOK: Duration = Duration::from_millis(2);
@@ -60,6 +62,57 @@ impl Client {
     pub fn lock(&self, name: impl AsRef<str>) -> Result<Lock> {
         let name = self.name(name)?;
         Ok(Lock::new(Arc::new(LockRef::new(self.handle.clone(), name)?)))
+    }
+
+    /// The read-write lock `name`: readers hold it together, a writer alone. [`Client::lock`] of the
+    /// same name is its write side. Cheap, and asks the store nothing.
+    ///
+    /// # Errors
+    /// `Unsupported` on a store without shared holds ([`Capabilities::shared`]); and those of
+    /// [`Client::lock`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+    /// # let client = fencelock::Client::connect("memory:").await?;
+    /// let prices = client.rw_lock("prices")?;
+    /// let reader = prices.read().await?;
+    /// assert!(client.lock("prices")?.non_reentrant().try_acquire().await.is_err());
+    /// # drop(reader); Ok(()) }
+    /// ```
+    pub fn rw_lock(&self, name: impl AsRef<str>) -> Result<RwLock> {
+        self.offers(self.capabilities().shared, "shared holds", "lock()")?;
+        Ok(RwLock::new(self.lock(name)?))
+    }
+
+    /// The semaphore `name` of `of` permits, 1 to 1,000,000. Everybody who holds or waits must name the
+    /// same number, and the name must not be a lock's. Cheap, and asks the store nothing.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for the number; `Unsupported` on a store without semaphores
+    /// ([`Capabilities::permits`]); and those of [`Client::lock`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+    /// # let client = fencelock::Client::connect("memory:").await?;
+    /// let mailers = client.semaphore("mailers", 2)?;
+    /// let (one, two) = (mailers.acquire().await?, mailers.acquire().await?);
+    /// assert!(mailers.try_acquire().await.is_err());
+    /// # drop((one, two)); Ok(()) }
+    /// ```
+    pub fn semaphore(&self, name: impl AsRef<str>, of: u32) -> Result<Semaphore> {
+        Mode::Permits { count: 1, of }.check()?;
+        self.offers(self.capabilities().permits, "semaphores", "several locks")?;
+        Ok(Semaphore::new(self.lock(name)?, of))
+    }
+
+    /// Refuses what the store does not have.
+    fn offers(&self, has: bool, what: &str, instead: &str) -> Result<()> {
+        let store = self.capabilities().store;
+        let text = format!(
+            "the store {store} has no {what}: use {instead}, or a store that has them \
+             (memory, sqlite)"
+        );
+        if has { Ok(()) } else { Err(Error::new(ErrorKind::Unsupported, text)) }
     }
 
     /// Goes on with a hold of an explicit owner that another task, process or language has: joins

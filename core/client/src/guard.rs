@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use fencelock_engine::request::Mode;
 use fencelock_engine::{Ended, Grant, HoldKey, Time};
 
 use crate::clock;
@@ -43,6 +44,7 @@ pub struct Guard {
     lock: Arc<LockRef>,
     listener: Listener,
     owner: Option<OwnerId>,
+    mode: Mode,
     hold: HoldKey,
     token: Token,
     abandoned: Abandoned,
@@ -63,7 +65,7 @@ impl Guard {
         grant: Grant,
         since: Time,
     ) -> Guard {
-        let By { explicit: owner, nested } = by;
+        let By { explicit: owner, nested, mode } = by;
         tracing::trace!(lock = ?lock.name.as_str(), token = grant.token.get(), "granted");
         let mut reentry = grant.reentry;
         if let Some(owner) = &owner {
@@ -80,13 +82,15 @@ impl Guard {
         let nested = nested.filter(|_| !reentry);
         if let Some(owner) = nested {
             let (hold, token, abandoned) = (grant.hold, grant.token, grant.abandoned);
-            lock.reentrant
-                .open(owner, Shares { listener: listener.clone(), hold, token, abandoned, since });
+            let listener = listener.clone();
+            let shares = Shares { listener, hold, token, abandoned, mode, since };
+            lock.reentrant.open(owner, shares);
         }
         Guard {
             lock,
             listener,
             owner,
+            mode,
             hold: grant.hold,
             token: grant.token,
             abandoned: grant.abandoned,
@@ -100,11 +104,12 @@ impl Guard {
 
     /// One more level of a hold.
     pub(crate) fn nested(lock: Arc<LockRef>, shared: Shares) -> Guard {
-        let Shares { listener, hold, token, abandoned, since } = shared;
+        let Shares { listener, hold, token, abandoned, mode, since } = shared;
         Guard {
             lock,
             listener,
             owner: None,
+            mode,
             hold,
             token,
             abandoned,
@@ -121,7 +126,8 @@ impl Guard {
         self.lock.name.as_str()
     }
 
-    /// The fencing token: greater than that of every earlier hold of this lock. It stays the same
+    /// The fencing token: greater than that of every earlier hold of this lock; for readers and
+    /// permits see [`RwLock`](crate::RwLock#fencing) and [`Semaphore`](crate::Semaphore). It stays the same
     /// number after the hold was lost, and is then refused by a resource that has seen a later
     /// one. To make sure of the hold first, use [`Guard::check`].
     pub fn token(&self) -> Token {
@@ -304,9 +310,13 @@ impl Guard {
     /// hold.
     ///
     /// # Errors
-    /// `InvalidArgument` unless the lock was acquired with an explicit owner.
+    /// `InvalidArgument` unless the lock was acquired with an explicit owner, to write.
     pub fn ticket(&self) -> Result<Ticket> {
         match &self.owner {
+            Some(_) if self.mode != Mode::Exclusive => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "only a hold to write has a ticket: read there with the same owner",
+            )),
             Some(owner) => Ok(Ticket::new(&self.lock.name, owner, self.token)),
             None => Err(Error::new(
                 ErrorKind::InvalidArgument,

@@ -35,6 +35,10 @@
 //! exclude each other: give each an owner of its own with [`Lock::non_reentrant`]. An explicit
 //! owner ([`Lock::owner`]) re-enters from any task, process or language.
 //!
+//! # Readers and permits
+//! A [`RwLock`] is held by many readers or by one writer, a [`Semaphore`] by as many as it has permits.
+//! Both give the same [`Guard`], and wait in the same fair queue.
+//!
 //! # Runtimes
 //! The async API needs a tokio runtime with I/O and time enabled; the client's background work
 //! lives on the runtime in which it was connected. When that ends the client is closed: its calls, from
@@ -77,6 +81,8 @@ mod owner;
 mod owner_holds;
 mod reentry;
 mod releasing;
+mod rw_lock;
+mod semaphore;
 mod shared;
 mod sigterm;
 mod survey;
@@ -118,6 +124,8 @@ pub use guard::Guard;
 pub use hold_events::{Lost, Wanted};
 pub use lock::Lock;
 pub use metrics::{Bucket, Histogram, Metrics};
+pub use rw_lock::RwLock;
+pub use semaphore::Semaphore;
 pub use survey::survey;
 pub use ticket::Ticket;
 pub use url::StoreUrl;

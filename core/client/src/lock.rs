@@ -44,13 +44,20 @@ use crate::{OwnerId, Result, Token};
 pub struct Lock {
     inner: Arc<LockRef>,
     identity: Identity,
+    mode: Mode,
     lease: Option<Duration>,
     max_hold: Option<Duration>,
 }
 
 impl Lock {
     pub(crate) fn new(inner: Arc<LockRef>) -> Lock {
-        Lock { inner, identity: Identity::Ambient, lease: None, max_hold: None }
+        let (identity, mode) = (Identity::Ambient, Mode::Exclusive);
+        Lock { inner, identity, mode, lease: None, max_hold: None }
+    }
+
+    /// The same lock, acquired in another mode.
+    pub(crate) fn with_mode(&self, mode: Mode) -> Lock {
+        Lock { mode, ..self.clone() }
     }
 
     /// The lock's name.
@@ -194,7 +201,7 @@ impl Lock {
         self.start(Limit::For(limit))?.guard().await
     }
 
-    /// Whether anybody holds the lock, by the store's word at the time of asking. Good for
+    /// Whether anybody holds the lock, a reader too, by the store's word at the time of asking. Good for
     /// display, never for a decision: it may change before the answer arrives.
     ///
     /// # Errors
@@ -207,7 +214,7 @@ impl Lock {
     }
 
     /// How many holds the present owner (task or thread, or the explicit owner in this client) has
-    /// on the lock; 0 with [`Lock::non_reentrant`]. Asks the store nothing.
+    /// on the lock, to read or to write; 0 with [`Lock::non_reentrant`]. Asks the store nothing.
     pub fn hold_count(&self) -> usize {
         match &self.identity {
             Identity::Fresh => 0,
@@ -230,11 +237,16 @@ impl Lock {
     }
 
     pub(crate) fn start(&self, limit: Limit) -> Result<Started> {
-        self.start_ask(limit, None)
+        self.start_as(self.mode, limit)
+    }
+
+    /// Begins to acquire in another mode than the handle's own.
+    pub(crate) fn start_as(&self, mode: Mode, limit: Limit) -> Result<Started> {
+        self.start_ask(mode, limit, None)
     }
 
     pub(crate) fn start_attach(&self, token: Token) -> Result<Started> {
-        self.start_ask(Limit::Try, Some(token))
+        self.start_ask(self.mode, Limit::Try, Some(token))
     }
 
     pub(crate) fn start_inspect(&self) -> Result<Wait> {
@@ -244,15 +256,16 @@ impl Lock {
         })
     }
 
-    fn start_ask(&self, limit: Limit, attach: Option<Token>) -> Result<Started> {
+    fn start_ask(&self, mode: Mode, limit: Limit, attach: Option<Token>) -> Result<Started> {
         let owner = self.identity.owner();
-        let nestable = self.lease.is_none() && self.max_hold.is_none();
+        let permits = matches!(mode, Mode::Permits { .. });
+        let nestable = self.lease.is_none() && self.max_hold.is_none() && !permits;
         let nested = match &owner {
             Owner::Local(owner) if nestable => Some(*owner),
             _ => None,
         };
         if let Some(owner) = nested
-            && let Some(shared) = self.inner.reenter(owner)
+            && let Some(shared) = self.inner.reenter(owner, mode)
         {
             return Ok(Started::Granted(Guard::nested(self.inner.clone(), shared)));
         }
@@ -265,7 +278,7 @@ impl Lock {
         let shared = self.inner.shared();
         let handle = listener.clone();
         let (acquired, flush) = shared.with_unflushed(|core, now| {
-            if core.draining && self.inner.held(core, now, &owner) == 0 {
+            if core.draining && (permits || self.inner.held(core, now, &owner) == 0) {
                 return Err(draining());
             }
             let patience = match limit {
@@ -273,7 +286,7 @@ impl Lock {
                 Limit::For(span) => Patience::Until(now + span),
                 Limit::Forever => Patience::Forever,
             };
-            let ask = Ask { owner, mode: Mode::Exclusive, lease, max_hold, patience, attach };
+            let ask = Ask { owner, mode, lease, max_hold, patience, attach };
             let acquired = core.engine.acquire(now, self.inner.key, ask, handle)?;
             if let Acquired::Granted(grant) = &acquired {
                 core.counts.granted(grant);
@@ -291,13 +304,13 @@ impl Lock {
                 if flush {
                     shared.flush();
                 }
-                let by = By { explicit, nested };
+                let by = By { explicit, nested, mode };
                 Started::Granted(Guard::new(self.inner.clone(), listener, by, grant, now))
             }
             (Acquired::Pending(call), _) => Started::Pending {
                 wait: Wait::acquire(shared.clone(), listener, call, flush),
                 lock: self.inner.clone(),
-                by: By { explicit, nested },
+                by: By { explicit, nested, mode },
             },
         })
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fencelock_engine::hold::LockKey;
+use fencelock_engine::request::Mode;
 use fencelock_engine::{HoldKey, Name, Owner, Time};
 
 use crate::handle::Handle;
@@ -31,11 +32,11 @@ impl LockRef {
     }
 
     /// One more level under a hold of the watchdog's that this owner has, if it can be trusted.
-    pub(crate) fn reenter(&self, owner: u64) -> Option<Shares> {
+    pub(crate) fn reenter(&self, owner: u64, mode: Mode) -> Option<Shares> {
         if self.shared().is_forked() {
             return None;
         }
-        self.reentrant.enter(owner, clock::now(), |shares| {
+        self.reentrant.enter(owner, mode, clock::now(), |shares| {
             self.remaining(shares.hold, Some(&shares.listener)).is_some()
         })
     }

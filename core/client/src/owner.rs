@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use fencelock_engine::request::Mode;
 use fencelock_engine::{Owner, OwnerId};
 
 /// Who a lock acquires for.
@@ -25,6 +26,7 @@ pub(crate) struct By {
     pub(crate) explicit: Option<OwnerId>,
     /// The local owner of a hold that others may share.
     pub(crate) nested: Option<u64>,
+    pub(crate) mode: Mode,
 }
 
 /// Tasks, threads, single acquisitions and the caller's own numbers: the two highest bits say

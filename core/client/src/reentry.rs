@@ -2,6 +2,7 @@
 
 use parking_lot::Mutex;
 
+use fencelock_engine::request::Mode;
 use fencelock_engine::{HoldKey, Time};
 
 use crate::listener::Listener;
@@ -38,6 +39,7 @@ pub(crate) struct Shared {
     pub(crate) hold: HoldKey,
     pub(crate) token: Token,
     pub(crate) abandoned: Abandoned,
+    pub(crate) mode: Mode,
     /// When it was granted.
     pub(crate) since: Time,
 }
@@ -45,6 +47,11 @@ pub(crate) struct Shared {
 impl ReentrantHold {
     fn is_of(&self, owner: u64) -> bool {
         self.owner == owner && !self.shared.listener.is_lost()
+    }
+
+    /// Whether it covers another level in this mode: who only reads has to ask to write.
+    fn covers(&self, mode: Mode) -> bool {
+        self.shared.mode == Mode::Exclusive || mode == self.shared.mode
     }
 
     fn enter(&mut self) -> Shared {
@@ -66,12 +73,13 @@ impl ReentrantHolds {
     pub(crate) fn enter(
         &self,
         owner: u64,
+        mode: Mode,
         now: Time,
         ask: impl FnOnce(&Shared) -> bool,
     ) -> Option<Shared> {
         let unsure = {
             let mut reentrant = self.0.lock();
-            let held = reentrant.last_mut().filter(|held| held.is_of(owner))?;
+            let held = of_owner(&mut reentrant, owner).filter(|held| held.covers(mode))?;
             if held.shared.listener.is_certain(now) {
                 return Some(held.enter());
             }
@@ -82,7 +90,7 @@ impl ReentrantHolds {
             return None;
         }
         let mut reentrant = self.0.lock();
-        let held = reentrant.last_mut().filter(|held| held.is_of(owner))?;
+        let held = of_owner(&mut reentrant, owner)?;
         (held.shared.hold == unsure.hold).then(|| held.enter())
     }
 
@@ -101,7 +109,11 @@ impl ReentrantHolds {
 
     /// How many levels the owner has besides the first, which the engine knows.
     pub(crate) fn inner(&self, owner: u64) -> usize {
-        let reentrant = self.0.lock();
-        reentrant.last().filter(|held| held.is_of(owner)).map_or(0, |held| held.levels - 1)
+        of_owner(&mut self.0.lock(), owner).map_or(0, |held| held.levels - 1)
     }
+}
+
+/// The owner's latest hold, beside which others may read.
+fn of_owner(holds: &mut [ReentrantHold], owner: u64) -> Option<&mut ReentrantHold> {
+    holds.iter_mut().rev().find(|held| held.is_of(owner))
 }

@@ -61,6 +61,22 @@ on_every_store! {
         p06_only_an_explicit_owner_has_a_ticket,
         p06_a_guard_may_be_released_by_another_task,
     }
+    modes {
+        readers_hold_together_and_a_writer_alone,
+        an_owner_re_enters_but_not_from_reading_to_writing,
+        each_reader_counts_its_own_levels,
+        reads_of_one_owner_pass_the_writers_that_wait_for_it,
+        a_write_that_waits_ends_when_its_owner_is_let_in_to_read,
+        each_reader_is_lost_by_itself,
+        a_dropped_wait_leaves_nothing_behind,
+        explicit_owners_read_from_two_clients,
+        permits_are_counted_in_order,
+        permits_that_cannot_be_are_refused,
+        a_drain_lets_readers_go_on_and_nobody_begin,
+        a_close_ends_readers_and_permits,
+        threads_share_too,
+        a_store_that_cannot_says_so,
+    }
     leases {
         p07_a_hold_is_renewed_until_released,
         p07_an_explicit_lease_ends_on_time,

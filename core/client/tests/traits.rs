@@ -7,11 +7,15 @@ fn handles_cross_threads_and_guards_may_be_shared() {
     fn shared<T: Send + Sync + 'static>() {}
     shared::<Client>();
     shared::<Lock>();
+    shared::<RwLock>();
+    shared::<Semaphore>();
     shared::<Guard>();
     shared::<Lost>();
     shared::<Wanted>();
     shared::<blocking::Client>();
     shared::<blocking::Lock>();
+    shared::<blocking::RwLock>();
+    shared::<blocking::Semaphore>();
     shared::<blocking::Guard>();
     shared::<CancelToken>();
     shared::<Error>();
@@ -19,7 +23,11 @@ fn handles_cross_threads_and_guards_may_be_shared() {
     fn cheap<T: Clone + std::fmt::Debug>() {}
     cheap::<Client>();
     cheap::<Lock>();
+    cheap::<RwLock>();
+    cheap::<Semaphore>();
     cheap::<blocking::Lock>();
+    cheap::<blocking::RwLock>();
+    cheap::<blocking::Semaphore>();
     cheap::<Builder>();
 }
 

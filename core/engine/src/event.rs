@@ -37,6 +37,7 @@ pub enum Event {
 
 /// What the engine wants done. `C` is the caller's handle, given with each call.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "most effects are requests")]
 pub enum Effect<C> {
     /// Send this to the store.
     Send(Request),

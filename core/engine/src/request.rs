@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::error::{Error, ErrorKind};
 use crate::id::{HoldId, OwnerId};
 use crate::name::Name;
 use crate::options::RETENTION;
@@ -152,6 +153,26 @@ pub struct Beat {
 }
 
 impl Mode {
+    /// Checks the numbers of permits.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] when they are out of their ranges.
+    pub fn check(self) -> Result<(), Error> {
+        let Mode::Permits { count, of } = self else { return Ok(()) };
+        let text = if of == 0 || of > MAX_PERMITS {
+            format!(
+                "a semaphore has 1 to {MAX_PERMITS} permits, not {of}: name a number within that"
+            )
+        } else if count == 0 || count > of {
+            format!(
+                "of {of} permits 1 to {of} can be taken at once, not {count}: name a number within that"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(ErrorKind::InvalidArgument, text))
+    }
+
     /// Whether holds of the two modes may belong to one name: exclusive and shared ones may.
     pub const fn is_of_kind(self, other: Mode) -> bool {
         matches!(self, Mode::Permits { .. }) == matches!(other, Mode::Permits { .. })

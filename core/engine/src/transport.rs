@@ -107,6 +107,10 @@ pub struct Capabilities {
     /// Names of locks are paths: slashes separate, no part is empty, and a lock does not lie below
     /// another.
     pub paths: bool,
+    /// Locks can be shared: readers beside each other.
+    pub shared: bool,
+    /// It has semaphores.
+    pub permits: bool,
 }
 
 /// Why a store could not be opened.

@@ -187,6 +187,7 @@ fn an_owner_re_enters_in_every_way_but_from_reading_to_writing() {
     assert!(world.record().waiters.is_empty());
     world.release(0, reader.hold).unwrap();
     assert_eq!(world.refused(0, Ask::local(1)), ErrorKind::WouldDeadlock, "a level is left");
+    assert_eq!(world.clients[0].engine.count(world.time(), lock, 1), 1);
     world.release(0, again.hold).unwrap();
     let writer = world.take(0, 1);
     world.release(0, writer.hold).unwrap();
@@ -297,7 +298,13 @@ fn permits_are_counted_and_never_re_entered() {
     assert!(world.is_pending(0, small));
     world.release(1, large.hold).unwrap();
     let small = world.granted(0, small);
+    let held = |world: &World, client: usize| {
+        let client = &world.clients[client];
+        client.engine.is_held(world.time(), client.lock)
+    };
+    assert!(held(&world, 0) && !held(&world, 1));
     world.release(0, small.hold).unwrap();
+    assert!(!held(&world, 0));
     world.is_clean();
 }
 

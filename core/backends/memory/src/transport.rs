@@ -22,6 +22,8 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     leases: true,
     abandoned: true,
     paths: false,
+    shared: true,
+    permits: true,
 };
 
 /// Opens a store of this process. [`Event::Up`] is delivered by the first

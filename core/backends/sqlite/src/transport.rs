@@ -26,6 +26,8 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     leases: true,
     abandoned: true,
     paths: false,
+    shared: true,
+    permits: true,
 };
 
 /// Opens a file, on the caller's thread, and starts the client's own, which first delivers

@@ -25,6 +25,8 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     leases: false,
     abandoned: true,
     paths: true,
+    shared: false,
+    permits: false,
 };
 
 /// A session to an ensemble, replaced by itself when it is over.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use fencelock_engine::request::Break;
 
-use crate::blocking::{Driver, Guard, Lock};
+use crate::blocking::{Driver, Guard, Lock, RwLock, Semaphore};
 use crate::builder::Builder;
 use crate::client::DRAIN_LOOK;
 use crate::handle;
@@ -53,6 +53,22 @@ impl Client {
     /// `InvalidArgument` for the name.
     pub fn lock(&self, name: impl AsRef<str>) -> Result<Lock> {
         Ok(Lock::new(self.inner.lock(name)?, self.driver.clone()))
+    }
+
+    /// The read-write lock `name`; see [`crate::Client::rw_lock`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn rw_lock(&self, name: impl AsRef<str>) -> Result<RwLock> {
+        Ok(RwLock::new(self.inner.rw_lock(name)?, self.driver.clone()))
+    }
+
+    /// The semaphore `name` of `of` permits; see [`crate::Client::semaphore`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn semaphore(&self, name: impl AsRef<str>, of: u32) -> Result<Semaphore> {
+        Ok(Semaphore::new(self.inner.semaphore(name, of)?, self.driver.clone()))
     }
 
     /// Goes on with a hold of an explicit owner; see [`crate::Client::attach`].

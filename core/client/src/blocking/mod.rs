@@ -34,6 +34,8 @@ mod releasing;
 #[cfg(test)]
 #[path = "role/tests.rs"]
 mod role_tests;
+mod rw_lock;
+mod semaphore;
 mod sigpipe;
 
 pub use begun::{Acquiring, Begun};
@@ -43,6 +45,8 @@ pub use guard::Guard;
 pub use host_loop::{HostLoop, Hosted};
 pub use lock::Lock;
 pub use releasing::Releasing;
+pub use rw_lock::RwLock;
+pub use semaphore::Semaphore;
 
 pub use crate::owner::thread_number;
 

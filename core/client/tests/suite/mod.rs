@@ -5,6 +5,7 @@ pub mod blocking;
 pub mod ending;
 pub mod exclusion;
 pub mod leases;
+pub mod modes;
 pub mod owners;
 pub mod reentry;
 pub mod waiting;
@@ -34,6 +35,8 @@ pub enum Need {
     Owners,
     Leases,
     Abandoned,
+    Shared,
+    Permits,
 }
 
 impl World {
@@ -109,6 +112,8 @@ impl World {
             Need::Owners => can.owners,
             Need::Leases => can.leases,
             Need::Abandoned => can.abandoned,
+            Need::Shared => can.shared,
+            Need::Permits => can.permits,
         };
         if !has {
             // Each test has a thread, which is named after it.

@@ -319,6 +319,9 @@ impl<C: Clone> Engine<C> {
         let lock = entry.lock;
         if let Some(lock) = self.lock_mut(lock) {
             lock.floor = lock.floor.max(token);
+            if matches!(ask.mode, Mode::Permits { .. }) {
+                lock.permits.insert(key);
+            }
         }
         let hold = self.add_hold(now, key, &ask, call.call.clone());
         // An explicit lease that came with the grant itself ends with it: it is not renewed.
@@ -406,14 +409,16 @@ impl<C: Clone> Engine<C> {
     pub(super) fn end_tenure(&mut self, now: Time, key: Key) -> Option<Holder> {
         let entry = self.entries.get_mut(key)?;
         let (holder, lock, mode) = (entry.holder.take()?, entry.lock, entry.mode);
-        match (mode, holder.owner) {
-            (Mode::Exclusive, _) => {
-                if let Some(lock) = self.lock_mut(lock) {
-                    lock.lasted(now.since(holder.since));
+        if let (Mode::Shared, Some(owner)) = (mode, holder.owner) {
+            self.set_reader(lock, owner, None);
+        } else if let Some(lock) = self.lock_mut(lock) {
+            match mode {
+                Mode::Exclusive => lock.lasted(now.since(holder.since)),
+                Mode::Shared => {}
+                Mode::Permits { .. } => {
+                    lock.permits.remove(&key);
                 }
             }
-            (_, Some(owner)) => self.set_reader(lock, owner, None),
-            (_, None) => {}
         }
         Some(holder)
     }

@@ -1,6 +1,6 @@
 //! One lock as this client sees it: its entry at the store, and the local queue.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use crate::engine::shared::Reader;
@@ -28,6 +28,8 @@ pub(crate) struct Lock {
     branches: BTreeMap<u64, u32>,
     /// The local owners that read, or wait to.
     pub readers: BTreeMap<u64, Reader>,
+    /// The entries by which permits are held.
+    pub permits: BTreeSet<Key>,
     /// How long the latest tenures of this client's exclusive holders lasted: the longest of them, each one
     /// counting half as much as the one after it.
     pub pace: Duration,
@@ -45,6 +47,7 @@ impl Lock {
             live: 0,
             branches: BTreeMap::new(),
             readers: BTreeMap::new(),
+            permits: BTreeSet::new(),
             pace: Duration::ZERO,
         }
     }

@@ -43,7 +43,7 @@ use crate::id::HoldId;
 use crate::name::Name;
 use crate::options::{Options, check_lease};
 use crate::reply::RefusalKind;
-use crate::request::{MAX_PERMITS, Mode, Op, Request};
+use crate::request::{Mode, Op, Request};
 use crate::time::Time;
 use crate::validity::margin;
 
@@ -226,21 +226,26 @@ impl<C: Clone> Engine<C> {
         if hold.lost.is_some() || end <= now { None } else { Some(end.since(now)) }
     }
 
-    /// How many holds the local `owner` has under its exclusive one.
+    /// How many holds the local `owner` has on the lock, for itself or shared. Permits have no owner.
     pub fn count(&self, now: Time, lock: LockKey, owner: u64) -> usize {
-        let holder = self.holder(now, lock).filter(|holder| holder.owner == Some(owner));
-        holder.map_or(0, |holder| holder.holds.len())
+        let Some(lock) = self.lock_ref(lock.0) else { return 0 };
+        let reads = lock.readers.get(&owner).and_then(|reader| reader.held);
+        let entries = lock.entry.into_iter().chain(reads);
+        let holders = entries.filter_map(|entry| self.holder(now, entry));
+        holders.filter(|it| it.owner == Some(owner)).map(|it| it.holds.len()).sum()
     }
 
-    /// Whether any local owner holds the lock for itself.
+    /// Whether anybody but an explicit owner holds the lock, for itself or shared, or permits of it.
     pub fn is_held(&self, now: Time, lock: LockKey) -> bool {
-        self.holder(now, lock).is_some()
+        let Some(lock) = self.lock_ref(lock.0) else { return false };
+        let reads = lock.readers.values().filter_map(|reader| reader.held);
+        let mut entries = lock.entry.into_iter().chain(reads).chain(lock.permits.iter().copied());
+        entries.any(|entry| self.holder(now, entry).is_some())
     }
 
-    /// The local owner that holds the lock for itself now.
-    fn holder(&self, now: Time, lock: LockKey) -> Option<&Holder> {
+    /// Who holds by an entry now.
+    fn holder(&self, now: Time, entry: Key) -> Option<&Holder> {
         let now = self.now.max(now);
-        let entry = self.locks.at(lock.0).and_then(|(_, lock)| lock.entry)?;
         let entry = self.entries.get(entry)?;
         entry.holder.as_ref().filter(|_| now < entry.ends_at())
     }
@@ -436,8 +441,10 @@ impl<C: Clone> Engine<C> {
 }
 
 fn check(ask: &Ask) -> Result<(), Error> {
-    if let Mode::Permits { count, of } = ask.mode {
-        check_permits(count, of, &ask.owner)?;
+    ask.mode.check()?;
+    if matches!((&ask.owner, ask.mode), (Owner::Explicit(_), Mode::Permits { .. })) {
+        let text = "permits have no owner, who could take them up elsewhere: leave the owner out";
+        return Err(Error::new(ErrorKind::InvalidArgument, text));
     }
     if ask.attach.is_some() && matches!(ask.owner, Owner::Local(_)) {
         return Err(Error::new(ErrorKind::InvalidArgument, "only an explicit owner can attach"));
@@ -449,19 +456,6 @@ fn check(ask: &Ask) -> Result<(), Error> {
         return Err(Error::new(ErrorKind::InvalidArgument, "max_hold must be above zero"));
     }
     Ok(())
-}
-
-fn check_permits(count: u32, of: u32, owner: &Owner) -> Result<(), Error> {
-    let text = if of == 0 || of > MAX_PERMITS {
-        format!("a semaphore has 1 to {MAX_PERMITS} permits, not {of}: name a number within that")
-    } else if count == 0 || count > of {
-        format!("of {of} permits, 1 to {of} can be taken at once, not {count}: take fewer, or one")
-    } else if matches!(owner, Owner::Explicit(_)) {
-        "permits have no owner, who could take them up elsewhere: leave the owner out".to_owned()
-    } else {
-        return Ok(());
-    };
-    Err(Error::new(ErrorKind::InvalidArgument, text))
 }
 
 /// When a hold that begins now ends by itself.

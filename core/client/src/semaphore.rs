@@ -1,0 +1,190 @@
+//! A semaphore: so many at a time.
+
+use std::time::Duration;
+
+use fencelock_engine::request::Mode;
+
+use crate::guard::Guard;
+use crate::lock::{Limit, Lock};
+use crate::outcome::inspected;
+use crate::{LockInfo, Result};
+
+/// A semaphore on a store, with the options of its acquisitions: a number of permits, of which each
+/// acquisition takes one or several until its guard is released or lost. Cheap to clone.
+///
+/// Acquisitions wait in one queue, first come, first served: a small request never passes a larger one
+/// that waits. Permits have no owner: whoever acquires again takes more of them, and may wait for its
+/// own. Those of a client that dies are free again when their lease has ended.
+///
+/// Each guard has a token, greater than those of the guards granted before it. It names the grant, and is
+/// no fence: several are valid at a time, and a resource that refused smaller ones would refuse them. To
+/// fence, take one of several locks instead.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+/// use fencelock::{Client, ErrorKind};
+///
+/// let client = Client::connect("memory:").await?;
+/// let mailers = client.semaphore("mailers", 3)?;
+///
+/// let two = mailers.acquire_many(2).await?;
+/// let one = mailers.acquire().await?;
+/// assert_eq!(mailers.available_permits().await?, 0);
+/// assert_eq!(mailers.try_acquire().await.unwrap_err().kind(), ErrorKind::Contended);
+///
+/// two.release().await?;
+/// assert_eq!(mailers.available_permits().await?, 2);
+/// # drop(one); Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Semaphore {
+    lock: Lock,
+    of: u32,
+}
+
+impl Semaphore {
+    pub(crate) fn new(lock: Lock, of: u32) -> Semaphore {
+        Semaphore { lock, of }
+    }
+
+    /// The semaphore's name.
+    pub fn name(&self) -> &str {
+        self.lock.name()
+    }
+
+    /// How many permits it has, as this handle was told.
+    pub fn permits(&self) -> u32 {
+        self.of
+    }
+
+    /// Gives holds an explicit lease; see [`Lock::lease`].
+    #[must_use]
+    pub fn lease(self, lease: Duration) -> Semaphore {
+        Semaphore { lock: self.lock.lease(lease), ..self }
+    }
+
+    /// Puts a ceiling over the renewal; see [`Lock::max_hold`].
+    #[must_use]
+    pub fn max_hold(self, ceiling: Duration) -> Semaphore {
+        Semaphore { lock: self.lock.max_hold(ceiling), ..self }
+    }
+
+    /// Takes a permit, waiting as long as it takes.
+    ///
+    /// # Errors
+    /// As [`Lock::acquire`]; `Misconfigured` too while others hold or wait who named another number of
+    /// permits, or while the name is a lock's.
+    ///
+    /// # Cancel safety
+    /// As [`Lock::acquire`].
+    pub async fn acquire(&self) -> Result<Guard> {
+        self.acquire_many(1).await
+    }
+
+    /// Takes a permit if one is free and nobody waits.
+    ///
+    /// # Errors
+    /// `Contended` when none is free, or others wait; and those of [`Lock::try_acquire`] and
+    /// [`Semaphore::acquire`].
+    ///
+    /// # Cancel safety
+    /// As [`Lock::try_acquire`].
+    pub async fn try_acquire(&self) -> Result<Guard> {
+        self.try_acquire_many(1).await
+    }
+
+    /// Takes a permit, waiting for at most `limit`.
+    ///
+    /// # Errors
+    /// As [`Lock::acquire_timeout`] and [`Semaphore::acquire`].
+    ///
+    /// # Cancel safety
+    /// As [`Lock::acquire`].
+    pub async fn acquire_timeout(&self, limit: Duration) -> Result<Guard> {
+        self.acquire_many_timeout(1, limit).await
+    }
+
+    /// Takes `count` permits at once, waiting as long as it takes. They are given back together.
+    ///
+    /// # Errors
+    /// `InvalidArgument` unless `count` is 1 to the number of permits; and those of
+    /// [`Semaphore::acquire`].
+    ///
+    /// # Cancel safety
+    /// As [`Lock::acquire`].
+    pub async fn acquire_many(&self, count: u32) -> Result<Guard> {
+        self.taking(count).start(Limit::Forever)?.guard().await
+    }
+
+    /// Takes `count` permits at once if so many are free and nobody waits.
+    ///
+    /// # Errors
+    /// As [`Semaphore::acquire_many`] and [`Semaphore::try_acquire`].
+    ///
+    /// # Cancel safety
+    /// As [`Lock::try_acquire`].
+    pub async fn try_acquire_many(&self, count: u32) -> Result<Guard> {
+        self.taking(count).start(Limit::Try)?.guard().await
+    }
+
+    /// Takes `count` permits at once, waiting for at most `limit`.
+    ///
+    /// # Errors
+    /// As [`Semaphore::acquire_many`] and [`Semaphore::acquire_timeout`].
+    ///
+    /// # Cancel safety
+    /// As [`Lock::acquire`].
+    pub async fn acquire_many_timeout(&self, count: u32, limit: Duration) -> Result<Guard> {
+        self.taking(count).start(Limit::For(limit))?.guard().await
+    }
+
+    /// How many permits are free, by the store's word at the time of asking. Good for display, never
+    /// for a decision: it may change before the answer arrives, and who waits comes first.
+    ///
+    /// # Errors
+    /// `Unavailable`, `Misconfigured`, `Closed`.
+    ///
+    /// # Cancel safety
+    /// Safe to drop.
+    pub async fn available_permits(&self) -> Result<u32> {
+        Ok(self.free(inspected(self.lock.start_inspect()?.await.0)?))
+    }
+
+    /// How many permits a lock's state leaves.
+    pub(crate) fn free(&self, info: Option<LockInfo>) -> u32 {
+        let holds = info.map(|info| info.holds).unwrap_or_default();
+        let taken = holds.iter().filter_map(|hold| match hold.mode {
+            Mode::Permits { count, .. } => Some(count),
+            _ => None,
+        });
+        taken.fold(self.of, u32::saturating_sub)
+    }
+
+    /// A handle whose every acquire takes `count` permits, with the options that are set now. For code
+    /// that takes any lock; owners mean nothing to it, and an explicit one is refused.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+    /// # let client = fencelock::Client::connect("memory:").await?;
+    /// let pair = client.semaphore("ports", 4)?.taking(2);
+    /// let both = (pair.acquire().await?, pair.acquire().await?);
+    /// assert!(pair.try_acquire().await.is_err());
+    /// # drop(both); Ok(()) }
+    /// ```
+    pub fn taking(&self, count: u32) -> Lock {
+        self.lock.with_mode(Mode::Permits { count, of: self.of })
+    }
+
+    pub(crate) fn lock(&self) -> &Lock {
+        &self.lock
+    }
+}
+
+impl std::fmt::Debug for Semaphore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Semaphore")
+            .field("name", &self.name())
+            .field("permits", &self.of)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,360 @@
+//! Readers, writers and permits.
+
+use std::time::Duration;
+
+use fencelock::{ErrorKind, LossReason, Mode, OwnerId, RwLock};
+
+use super::{LIMIT, Need, World, eventually, queued, soon};
+
+const MOMENT: Duration = Duration::from_millis(50);
+
+async fn refused_to_write(lock: &RwLock) -> ErrorKind {
+    lock.try_write().await.unwrap_err().kind()
+}
+
+pub async fn readers_hold_together_and_a_writer_alone(world: &World) {
+    let (a, b) = (world.client().await, world.client().await);
+    if world.lacks(&a, Need::Shared) {
+        return;
+    }
+    let (here, there) = (a.rw_lock("x").unwrap(), b.rw_lock("x").unwrap());
+    let one = here.read().await.unwrap();
+    let two = here.clone().non_reentrant().try_read().await.unwrap();
+    let three = there.read_timeout(LIMIT).await.unwrap();
+    assert!(one.token() < two.token() && two.token() < three.token());
+    assert!(here.writer().is_held() && here.reader().is_locked().await.unwrap());
+    let stranger = here.clone().non_reentrant();
+    assert_eq!(refused_to_write(&stranger).await, ErrorKind::Contended);
+    let late = stranger.write_timeout(MOMENT).await.unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::TimedOut);
+    // The lock of that name is the write side.
+    let plain = b.lock("x").unwrap().non_reentrant();
+    let writer = tokio::spawn(async move { plain.acquire().await });
+    queued(&b, "x", 1).await;
+    assert_eq!(stranger.try_read().await.unwrap_err().kind(), ErrorKind::Contended);
+    let late = stranger.read_timeout(MOMENT).await.unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::TimedOut, "no reader passes a writer that waits");
+    for reader in [one, two] {
+        reader.release().await.unwrap();
+    }
+    assert!(!writer.is_finished());
+    let last = three.token();
+    three.release().await.unwrap();
+    let writer = soon("the writer", writer).await.unwrap().unwrap();
+    assert!(writer.token() > last);
+    assert_eq!(stranger.try_read().await.unwrap_err().kind(), ErrorKind::Contended);
+    writer.release().await.unwrap();
+    let reader = stranger.try_read().await.unwrap();
+    reader.release().await.unwrap();
+}
+
+pub async fn an_owner_re_enters_but_not_from_reading_to_writing(world: &World) {
+    let client = world.client().await;
+    if world.lacks(&client, Need::Shared) {
+        return;
+    }
+    let lock = client.rw_lock("x").unwrap();
+    let stranger = lock.clone().non_reentrant();
+    // By one handle and by another, which the engine is asked about.
+    for other in [lock.clone(), client.rw_lock("x").unwrap()] {
+        let writer = lock.write().await.unwrap();
+        let reader = other.read().await.unwrap();
+        let inner = other.write().await.unwrap();
+        assert!(reader.is_reentry() && inner.is_reentry());
+        assert_eq!([reader.token(), inner.token()], [writer.token(); 2]);
+        writer.release().await.unwrap();
+        inner.release().await.unwrap();
+        let kind = stranger.try_read().await.unwrap_err().kind();
+        assert_eq!(kind, ErrorKind::Contended, "it stays exclusive");
+        reader.release().await.unwrap();
+
+        let reader = lock.read().await.unwrap();
+        let again = other.try_read().await.unwrap();
+        assert!(again.is_reentry() && again.token() == reader.token());
+        assert_eq!(refused_to_write(&other).await, ErrorKind::WouldDeadlock);
+        let beside = stranger.try_read().await.unwrap();
+        reader.release().await.unwrap();
+        assert_eq!(refused_to_write(&lock).await, ErrorKind::WouldDeadlock, "a level is left");
+        again.release().await.unwrap();
+        assert_eq!(refused_to_write(&lock).await, ErrorKind::Contended);
+        beside.release().await.unwrap();
+    }
+    lock.write().await.unwrap().release().await.unwrap();
+}
+
+pub async fn each_reader_counts_its_own_levels(world: &World) {
+    let client = world.client().await;
+    if world.lacks(&client, Need::Shared) {
+        return;
+    }
+    let lock = client.rw_lock("x").unwrap();
+    let of = |number| lock.clone().local_owner(number);
+    let mut guards = Vec::new();
+    for number in [1, 2, 1, 3, 2, 1] {
+        guards.push(of(number).read().await.unwrap());
+    }
+    let reentries: Vec<bool> = guards.iter().map(|guard| guard.is_reentry()).collect();
+    assert_eq!(reentries, [false, false, true, false, true, true]);
+    for (number, levels) in [(1, 3), (2, 2), (3, 1), (4, 0)] {
+        assert_eq!(of(number).reader().hold_count(), levels, "owner {number}");
+        assert_eq!(of(number).writer().hold_count(), levels, "owner {number}");
+    }
+    let info = client.inspect("x").await.unwrap().unwrap();
+    assert_eq!(info.holds.len(), 3);
+    assert!(info.holds.iter().all(|hold| hold.mode == Mode::Shared));
+    for guard in guards {
+        guard.release().await.unwrap();
+    }
+    assert!(!lock.reader().is_held() && client.is_idle());
+}
+
+pub async fn reads_of_one_owner_pass_the_writers_that_wait_for_it(world: &World) {
+    let (a, b) = (world.client().await, world.client().await);
+    if world.lacks(&a, Need::Shared) {
+        return;
+    }
+    let lock = a.rw_lock("x").unwrap();
+    let reader = lock.read().await.unwrap();
+    let other = b.rw_lock("x").unwrap();
+    let writer = tokio::spawn(async move { other.write().await });
+    queued(&a, "x", 1).await;
+    let again = soon("the second read", a.rw_lock("x").unwrap().read()).await.unwrap();
+    assert_eq!(again.token(), reader.token());
+    reader.release().await.unwrap();
+    again.release().await.unwrap();
+    soon("the writer", writer).await.unwrap().unwrap().release().await.unwrap();
+}
+
+pub async fn a_write_that_waits_ends_when_its_owner_is_let_in_to_read(world: &World) {
+    let (a, b) = (world.client().await, world.client().await);
+    if world.lacks(&a, Need::Shared) {
+        return;
+    }
+    let held = b.rw_lock("x").unwrap().write().await.unwrap();
+    let lock = a.rw_lock("x").unwrap();
+    // Branches of one task are one owner.
+    let (reader, writer, ()) = soon("both", async {
+        tokio::join!(lock.read(), lock.write(), async {
+            queued(&a, "x", 2).await;
+            held.release().await.unwrap();
+        })
+    })
+    .await;
+    match (reader, writer) {
+        (Ok(reader), Err(error)) => {
+            assert_eq!(error.kind(), ErrorKind::WouldDeadlock);
+            reader.release().await.unwrap();
+        }
+        // The write came first at the store, and the read is within it.
+        (Ok(reader), Ok(writer)) => assert_eq!(reader.token(), writer.token()),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub async fn each_reader_is_lost_by_itself(world: &World) {
+    let client = world.client().await;
+    if world.lacks(&client, Need::Shared) || world.lacks(&client, Need::Leases) {
+        return;
+    }
+    let lock = client.rw_lock("x").unwrap();
+    let short = lock.clone().non_reentrant().lease(Duration::from_millis(200));
+    let bounded = lock.clone().non_reentrant().max_hold(Duration::from_millis(200));
+    let kept = lock.read().await.unwrap();
+    let (short, bounded) = (short.read().await.unwrap(), bounded.read().await.unwrap());
+    assert_eq!(soon("the end of the lease", short.lost()).await, LossReason::Ended);
+    assert_eq!(soon("the ceiling", bounded.lost()).await, LossReason::Ended);
+    assert!(kept.is_valid() && !short.is_valid());
+    assert_eq!(short.release().await.unwrap_err().kind(), ErrorKind::Lost);
+    drop(bounded);
+    kept.release().await.unwrap();
+    soon("the writer", lock.write()).await.unwrap().release().await.unwrap();
+}
+
+pub async fn a_dropped_wait_leaves_nothing_behind(world: &World) {
+    let (a, b) = (world.client().await, world.client().await);
+    if world.lacks(&a, Need::Shared) {
+        return;
+    }
+    let held = b.rw_lock("x").unwrap().write().await.unwrap();
+    let lock = a.rw_lock("x").unwrap();
+    assert!(tokio::time::timeout(MOMENT, lock.read()).await.is_err());
+    queued(&b, "x", 0).await;
+    held.release().await.unwrap();
+    let reader = b.rw_lock("x").unwrap().read().await.unwrap();
+    assert!(tokio::time::timeout(MOMENT, lock.write()).await.is_err());
+    queued(&b, "x", 0).await;
+    // Nobody waits any more, so that others may read.
+    lock.try_read().await.unwrap().release().await.unwrap();
+    reader.release().await.unwrap();
+    eventually("an idle client", || async { a.is_idle().then_some(()) }).await;
+}
+
+pub async fn explicit_owners_read_from_two_clients(world: &World) {
+    let (a, b) = (world.client().await, world.client().await);
+    if world.lacks(&a, Need::Shared) || world.lacks(&a, Need::Owners) {
+        return;
+    }
+    let owner = OwnerId::new("trace-1").unwrap();
+    let here = a.rw_lock("x").unwrap().owner(owner.clone());
+    let there = b.rw_lock("x").unwrap().owner(owner);
+    let one = here.read().await.unwrap();
+    let two = there.read().await.unwrap();
+    assert_eq!(one.token(), two.token());
+    assert_eq!(refused_to_write(&there).await, ErrorKind::WouldDeadlock);
+    assert_eq!(one.ticket().unwrap_err().kind(), ErrorKind::InvalidArgument);
+    one.release().await.unwrap();
+    two.release().await.unwrap();
+    let writer = here.write().await.unwrap();
+    let reader = there.read().await.unwrap();
+    assert_eq!(reader.token(), writer.token());
+    assert_eq!(b.attach(writer.ticket().unwrap()).await.unwrap().token(), writer.token());
+    writer.release().await.unwrap();
+    reader.release().await.unwrap();
+}
+
+pub async fn permits_are_counted_in_order(world: &World) {
+    let (a, b) = (world.client().await, world.client().await);
+    if world.lacks(&a, Need::Permits) {
+        return;
+    }
+    let (here, there) = (a.semaphore("x", 3).unwrap(), b.semaphore("x", 3).unwrap());
+    assert_eq!((here.permits(), here.available_permits().await.unwrap()), (3, 3));
+    let two = here.acquire_many(2).await.unwrap();
+    let one = there.try_acquire().await.unwrap();
+    assert!(!one.is_reentry() && one.token() > two.token());
+    assert_eq!(there.available_permits().await.unwrap(), 0);
+    assert_eq!(here.try_acquire().await.unwrap_err().kind(), ErrorKind::Contended);
+    assert_eq!(here.acquire_timeout(MOMENT).await.unwrap_err().kind(), ErrorKind::TimedOut);
+    let large = there.clone();
+    let large = tokio::spawn(async move { large.acquire_many_timeout(3, LIMIT).await });
+    queued(&a, "x", 1).await;
+    one.release().await.unwrap();
+    let kind = here.try_acquire().await.unwrap_err().kind();
+    assert_eq!(kind, ErrorKind::Contended, "the larger one came first");
+    assert_eq!(here.available_permits().await.unwrap(), 1);
+    two.release().await.unwrap();
+    let large = soon("the large one", large).await.unwrap().unwrap();
+    assert_eq!(here.available_permits().await.unwrap(), 0);
+    large.release().await.unwrap();
+    let pair = here.taking(2);
+    let both = pair.acquire().await.unwrap();
+    assert_eq!((pair.hold_count(), pair.is_held()), (0, true));
+    both.release().await.unwrap();
+    assert!(!pair.is_held());
+}
+
+pub async fn permits_that_cannot_be_are_refused(world: &World) {
+    let (a, b) = (world.client().await, world.client().await);
+    if world.lacks(&a, Need::Permits) {
+        return;
+    }
+    for of in [0, 1_000_001] {
+        let error = a.semaphore("x", of).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{of}");
+    }
+    let semaphore = a.semaphore("x", 3).unwrap();
+    for count in [0, 4] {
+        let error = semaphore.acquire_many(count).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{count}");
+    }
+    let owned = semaphore.taking(1).owner(OwnerId::new("trace-1").unwrap());
+    assert_eq!(owned.acquire().await.unwrap_err().kind(), ErrorKind::InvalidArgument);
+    let held = semaphore.acquire().await.unwrap();
+    let error = b.semaphore("x", 4).unwrap().acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+    assert!(error.message().contains('3') && error.message().contains('4'), "{error}");
+    assert_eq!(b.lock("x").unwrap().acquire().await.unwrap_err().kind(), ErrorKind::Misconfigured);
+    held.release().await.unwrap();
+    let lock = b.lock("x").unwrap().acquire().await.unwrap();
+    assert_eq!(semaphore.acquire().await.unwrap_err().kind(), ErrorKind::Misconfigured);
+    lock.release().await.unwrap();
+}
+
+pub async fn a_drain_lets_readers_go_on_and_nobody_begin(world: &World) {
+    let client = world.client().await;
+    if world.lacks(&client, Need::Shared) || world.lacks(&client, Need::Permits) {
+        return;
+    }
+    let (lock, semaphore) = (client.rw_lock("x").unwrap(), client.semaphore("y", 2).unwrap());
+    let (reader, permit) = (lock.read().await.unwrap(), semaphore.acquire().await.unwrap());
+    let closing = client.clone();
+    let drained = tokio::spawn(async move { closing.drain(LIMIT).await });
+    eventually("turned away", || async {
+        let refused = semaphore.try_acquire().await.err();
+        refused.filter(|error| error.kind() == ErrorKind::Closed)
+    })
+    .await;
+    // By another handle, so that the engine is asked.
+    client.rw_lock("x").unwrap().read().await.unwrap().release().await.unwrap();
+    let stranger = lock.clone().non_reentrant();
+    assert_eq!(stranger.read().await.unwrap_err().kind(), ErrorKind::Closed);
+    reader.release().await.unwrap();
+    permit.release().await.unwrap();
+    assert!(soon("the drain", drained).await.unwrap());
+}
+
+pub async fn a_close_ends_readers_and_permits(world: &World) {
+    let (a, b) = (world.client().await, world.client().await);
+    if world.lacks(&a, Need::Shared) || world.lacks(&a, Need::Permits) {
+        return;
+    }
+    let reader = a.rw_lock("x").unwrap().read().await.unwrap();
+    let permit = a.semaphore("y", 1).unwrap().acquire().await.unwrap();
+    assert!(!a.close().await);
+    assert_eq!(reader.lost().await, LossReason::Closed);
+    assert_eq!(permit.lost().await, LossReason::Closed);
+    soon("the writer", b.rw_lock("x").unwrap().write()).await.unwrap().release().await.unwrap();
+    let permit = soon("the permit", b.semaphore("y", 1).unwrap().acquire()).await.unwrap();
+    permit.release().await.unwrap();
+}
+
+pub async fn threads_share_too(world: &World) {
+    let client = world.blocking();
+    if !client.capabilities().shared || !client.capabilities().permits {
+        return;
+    }
+    let case = move || {
+        let lock = client.rw_lock("x").unwrap();
+        let reader = lock.read().unwrap();
+        assert_eq!(lock.try_write().unwrap_err().kind(), ErrorKind::WouldDeadlock);
+        let other = lock.clone();
+        std::thread::spawn(move || {
+            other.try_read().unwrap().release().unwrap();
+            other.read_timeout(LIMIT).unwrap().release().unwrap();
+            assert_eq!(other.try_write().unwrap_err().kind(), ErrorKind::Contended);
+            assert_eq!(other.write_timeout(MOMENT).unwrap_err().kind(), ErrorKind::TimedOut);
+            assert_eq!(other.writer().try_acquire().unwrap_err().kind(), ErrorKind::Contended);
+            other.reader().acquire().unwrap().release().unwrap();
+        })
+        .join()
+        .unwrap();
+        reader.release().unwrap();
+        let writer = lock.write().unwrap();
+        assert!(lock.read().unwrap().is_reentry());
+        writer.release().unwrap();
+
+        let semaphore = client.semaphore("y", 3).unwrap();
+        let held = semaphore.acquire_many(2).unwrap();
+        assert_eq!(semaphore.available_permits().unwrap(), 1);
+        let one = semaphore.acquire().unwrap();
+        assert_eq!(semaphore.try_acquire().unwrap_err().kind(), ErrorKind::Contended);
+        assert_eq!(semaphore.acquire_timeout(MOMENT).unwrap_err().kind(), ErrorKind::TimedOut);
+        one.release().unwrap();
+        held.release().unwrap();
+        semaphore.acquire_many_timeout(3, LIMIT).unwrap().release().unwrap();
+        assert!(client.close());
+    };
+    soon("the threads", tokio::task::spawn_blocking(case)).await.unwrap();
+}
+
+pub async fn a_store_that_cannot_says_so(world: &World) {
+    let client = world.client().await;
+    let can = client.capabilities();
+    let shared = client.rw_lock("x").err();
+    let permits = client.semaphore("x", 2).err();
+    assert_eq!([shared.is_none(), permits.is_none()], [can.shared, can.permits]);
+    for error in [shared, permits].into_iter().flatten() {
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.message().contains(can.store), "{error}");
+    }
+}
