@@ -9,7 +9,7 @@ use std::time::Duration;
 use fencelock_engine::reply::{
     Abandoned, Body, Broken, Failure, Push, Refusal, RefusalKind, Released, Standing, State,
 };
-use fencelock_engine::request::{Acquire, Break, Op, Release, RequestId};
+use fencelock_engine::request::{Acquire, Beat, Break, Op, Release, RequestId};
 use fencelock_engine::transport::{Doubt, Transport};
 use fencelock_engine::{ClientId, Error, ErrorKind, Event, Name};
 use fencelock_sqlite::{Options, SqliteTransport, Synchronous, open};
@@ -18,7 +18,6 @@ use fencelock_testkit::recorder::{BOUND, Client, LEASE, Recorder, fresh, hold, n
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-/// These stores give the connection up whatever is owed.
 const DOUBT: Doubt = Doubt { owed: RequestId(0), heard: None };
 
 struct File {
@@ -548,14 +547,39 @@ fn a_replaced_file_is_noticed() {
 }
 
 #[test]
-fn reconnect_and_close() {
+fn a_file_that_stood_still_is_not_opened_again() {
     let (file, lock) = (file(), name("a"));
-    let one = client(&file.path);
+    let options = Options { busy_timeout: BOUND, ..Options::new(&file.path) };
+    let one = Client::open(|id, sink| open(options, id, sink).unwrap());
     let first = hold();
     one.take(&lock, first);
-    one.transport.reconnect(DOUBT);
-    one.up();
-    assert_eq!(one.beat(&lock, first).standing, Standing::Granted, "holds outlive a connection");
+    // Another process stands still within a transaction.
+    let other = raw(&file.path);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let owed = one.send(Op::Beat(vec![Beat::new(lock.clone(), first, LEASE)]));
+    one.transport.flush();
+    one.transport.reconnect(Doubt { owed, heard: None });
+    other.execute_batch("ROLLBACK").unwrap();
+    assert!(one.reply(owed).is_ok(), "what was late is answered");
+    assert_eq!(one.beat(&lock, first).standing, Standing::Granted);
+    let anew = |event: &Event| matches!(event, Event::Up { .. } | Event::Down { .. }).then_some(());
+    assert_eq!(one.recorder.wait(Duration::ZERO, anew), None, "the file was opened again");
+}
+
+#[test]
+fn a_doubt_executes_what_nobody_flushed() {
+    let file = file();
+    let one = client(&file.path);
+    let owed = one.send(Op::Time);
+    one.transport.reconnect(Doubt { owed, heard: None });
+    assert!(one.reply(owed).is_ok());
+}
+
+#[test]
+fn nothing_is_heard_after_the_close() {
+    let file = file();
+    let one = client(&file.path);
+    one.now();
     one.transport.close();
     one.transport.close();
     let delivered = one.recorder.delivered();
