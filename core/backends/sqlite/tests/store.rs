@@ -335,9 +335,9 @@ fn a_new_boot_ends_holds_and_tokens_go_on_rising() {
     let boot: String =
         edit.query_row("SELECT boot FROM fencelock_meta", [], |row| row.get(0)).unwrap();
     assert_eq!(boot, "another boot", "a refusal changes nothing");
-    // As if the lease had passed.
-    let lease = i64::try_from(LEASE.as_micros()).unwrap();
-    edit.execute("UPDATE fencelock_meta SET skew = skew + ?1", [lease]).unwrap();
+    // As if the lease had passed, and what the noted difference may be off by.
+    let passed = i64::try_from(2 * LEASE.as_micros()).unwrap();
+    edit.execute("UPDATE fencelock_meta SET skew = skew + ?1", [passed]).unwrap();
     edit.close().unwrap();
 
     let two = client(&file.path);
