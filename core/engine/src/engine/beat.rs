@@ -377,7 +377,7 @@ impl<C: Clone> Engine<C> {
                     let (hold, asked) = (*hold, *asked);
                     let Some(item) = self.remove_call(call) else { continue };
                     let outcome = match self.holds.get_mut(hold.key()) {
-                        Some(hold) if hold.lost.is_none() => {
+                        Some(hold) => {
                             // Of a hold that the watchdog keeps, the store's lease is what grew.
                             let until = valid_until(sent, asked);
                             hold.extended = hold.extended.max(until);
@@ -387,7 +387,7 @@ impl<C: Clone> Engine<C> {
                             self.update_end(now, key);
                             Outcome::Extended
                         }
-                        _ => Outcome::Failed(super::release::not_held()),
+                        None => Outcome::Failed(super::release::not_held()),
                     };
                     self.complete(item.call, outcome);
                 }

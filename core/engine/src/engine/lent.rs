@@ -70,9 +70,7 @@ impl<C: Clone> Engine<C> {
         let Some(until) = self.lent_beyond(now, key, Awaited::No) else { return };
         let told = self.lent_beyond(now, key, Awaited::All).is_some();
         let Some(entry) = self.entries.get_mut(key) else { return };
-        if entry.at != At::Held || entry.parting.is_some() {
-            return;
-        }
+        debug_assert!(entry.at == At::Held && entry.parting.is_none(), "it has a holder");
         let spoken = entry.shown >= entry.used;
         // An explicit owner's hold has no others in it, and its owner's other holds show this token.
         if spoken && (entry.owner.is_some() || planted!(NestedLeaseKept)) {

@@ -306,3 +306,18 @@ fn who_waits_within_a_client_is_kept_with_its_entry() {
     bench.release(10);
     assert_eq!(seen(&bench), (1, vec![], 1), "it goes along with the grant");
 }
+
+/// Where the store may not publish, whoever came last is called in vain.
+#[test]
+fn a_call_for_another_contact_that_nobody_can_hear_is_told() {
+    for denied in [false, true] {
+        let mut bench = Bench::new();
+        bench.try_it(1);
+        for waiter in 10..10 + 513 {
+            bench.wait(waiter);
+        }
+        bench.now += LEASE;
+        bench.denied = denied;
+        assert_eq!(bench.try_it(2).publish_failed, denied);
+    }
+}

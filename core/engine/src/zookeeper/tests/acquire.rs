@@ -264,6 +264,31 @@ fn near_the_wrap_an_empty_container_is_made_anew_and_another_is_refused() {
 }
 
 #[test]
+fn p04_a_container_whose_removal_was_not_answered_is_looked_at_again() {
+    let worn = i32::MAX - 10;
+    let mut talk = Talk::new();
+    let request = talk.acquire(1, true);
+    talk.answer([created(1, worn, 100), children(&[&node(1, worn)]), data("")]);
+    talk.answer([lost()]);
+    assert_eq!(talk.reply(request), Err(Failure::Unknown));
+    assert!(talk.calls.is_empty(), "{:?}", talk.ops());
+}
+
+/// Another made its node between the look and the making.
+#[test]
+fn a_try_that_finds_another_first_takes_its_node_away_and_says_how_many_wait() {
+    let mut talk = Talk::new();
+    let request = talk.acquire(2, false);
+    talk.answer([done(), children(&[])]);
+    let names = [node(1, 4), node(2, 5), node(3, 6)];
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    talk.answer([created(2, 5, 100), children(&names), data("")]);
+    talk.answer([done()]);
+    let state = talk.state(request);
+    assert_eq!((state.standing, state.others_waiting), (Standing::Contended, 1));
+}
+
+#[test]
 fn errors_say_what_to_do() {
     for (error, kind, word) in [
         (ZkError::NoAuth, RefusalKind::Misconfigured, "user:password"),
