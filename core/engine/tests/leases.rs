@@ -7,7 +7,7 @@ use std::time::Duration;
 use fencelock_engine::reply::Push;
 use fencelock_engine::request::Beat;
 use fencelock_engine::store::{Announce, Caller, Delivery, Record};
-use fencelock_engine::{Acquired, Ask, ErrorKind, How, Name, Outcome, Owner};
+use fencelock_engine::{Acquired, Ask, ErrorKind, How, Name, Options, Outcome, Owner};
 use world::World;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -295,4 +295,26 @@ fn promise_07_an_extend_in_vain_takes_back_nothing_that_was_promised() {
         end = after;
     }
     assert_eq!(world.failed(0, vain), ErrorKind::Unavailable);
+}
+
+#[test]
+fn promise_07_a_renewal_brings_no_holds_end_nearer() {
+    let five = SECOND * 5;
+    let mut world = World::with(1, Options { lease: five, ..Options::default() });
+    let leased = |lease| Ask { lease: Some(lease), ..Ask::local(1) };
+    // Longer by less than a clock may be wrong, which is not worth a request when it is over.
+    let first = world.take_with(0, leased(five + Duration::from_millis(5)));
+    let second = world.take_with(0, leased(five));
+    world.release(0, first.hold).unwrap();
+    // A branch that ends soon wants more, and the watchdog keeps another one meanwhile.
+    world.clients[0].slow = true;
+    let brief = Some(Duration::from_millis(200));
+    let (branch, _) = world.acquire(0, Ask { max_hold: brief, ..leased(SECOND * 20) });
+    world.take(0, 1);
+    let end = |world: &World| world.time() + world.remaining(0, second.hold).unwrap();
+    let before = end(&world);
+    world.arrive();
+    world.granted(0, branch);
+    let rounding = Duration::from_micros(5);
+    assert!(end(&world) + rounding >= before, "{:?}, before {before:?}", end(&world));
 }

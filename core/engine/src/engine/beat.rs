@@ -246,12 +246,20 @@ impl<C: Clone> Engine<C> {
             {
                 // Answered before the grant that overtook it. Whatever was asked after the grant
                 // is not answered so, unless the store has gone back to before it.
+                if entry.holder.is_some() && entry.ends_at() <= now {
+                    // Too late, as with a renewal.
+                    return self.expire(now, key);
+                }
                 entry.valid_until = entry.valid_until.max(valid_until(sent, entry.claim_lease));
                 entry.lent = entry.lent.max(entry.valid_until);
                 self.beat_by(key, now);
             }
-            // The store has it under another token: this tenure is over, and goes back.
-            (At::Held, Standing::Granted) => self.lose(now, key, LossReason::NotRenewed),
+            // The store has it under another token: it forgot this tenure, and a late copy of the
+            // acquire has made another one, which goes back.
+            (At::Held, Standing::Granted) => {
+                let reason = entry.ended(now).unwrap_or(LossReason::Gone);
+                self.lose(now, key, reason);
+            }
             (At::Held, _) => self.vanish(now, key, LossReason::Gone),
             (At::Queued, _) => {
                 // The store forgot the waiter: back into the queue, at the same place. Under a new

@@ -323,6 +323,7 @@ impl Truth {
             token: place.czxid * 1024,
             abandoned: Abandoned::Unknown,
             asked: None,
+            joins: None,
         };
         checks.tenure(now, grant);
     }
