@@ -173,6 +173,31 @@ fn p09_the_predecessors_end_is_no_grant_while_others_come_before() {
     assert_eq!(state.abandoned, Abandoned::No);
 }
 
+/// Who comes before may forbid to read its node; whether it is there can be known.
+#[test]
+fn p09_a_predecessor_that_may_not_be_read_and_goes_is_not_waited_for() {
+    let mut talk = Talk::new();
+    talk.acquire(2, true);
+    talk.answer([created(2, 5, 100), children(&[&node(1, 4), &node(2, 5)]), data("")]);
+    talk.answer([Err(ZkError::NoAuth)]);
+    assert_eq!(talk.ops(), [&ZkOp::Exists { path: path(&node(1, 4)), watch: true }]);
+    talk.answer([Ok(ZkReply::Exists(None))]);
+    talk.answer([children(&[&node(2, 5)]), data("")]);
+    assert_eq!(talk.pushes(), [Push::Changed { lock: name(), hold: hold(2) }]);
+}
+
+/// It was read while it held, and not again before it went.
+#[test]
+fn p12_who_held_the_lock_is_remembered_over_a_reconnect() {
+    let mut talk = Talk::waiting(2, 5);
+    talk.reattach();
+    talk.answer([children(&[&node(1, 4), &node(2, 5)]), data("")]);
+    talk.answer([Err(ZkError::NoNode)]);
+    talk.answer([children(&[&node(2, 5)]), data("")]);
+    let beat = talk.beat(2);
+    assert_eq!(talk.state(beat).abandoned, Abandoned::Yes, "one of ours, and it said nothing");
+}
+
 #[test]
 fn a_change_while_a_list_is_under_way_is_not_lost() {
     let mut talk = Talk::waiting(2, 5);

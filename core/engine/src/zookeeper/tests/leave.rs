@@ -123,18 +123,25 @@ fn p04_a_create_that_may_still_arrive_is_looked_for_after_a_long_outage() {
 /// By then its old server has handed on what it had taken in, or its session is over.
 #[test]
 fn p04_a_create_that_may_still_arrive_is_looked_for_for_three_timeouts() {
-    for (early, looks) in [(Duration::from_nanos(1), 1), (Duration::ZERO, 0)] {
-        let mut talk = Talk::unanswered();
-        let until = talk.now + TIMEOUT * 3;
-        talk.release(1, false, false);
-        talk.answer([done(), children(&[]), data("")]);
-        talk.pass(TIMEOUT);
-        assert_eq!(talk.calls.len(), 2, "a look with each round trip");
-        talk.answer_sync(done());
-        talk.answer([children(&[])]);
-        talk.pass((until - early).since(talk.now));
-        talk.answer_sync(done());
-        assert_eq!(talk.calls.len(), looks, "{early:?} before");
+    // The loss is heard at once, or when there is a connection again.
+    for late in [false, true] {
+        for (early, looks) in [(Duration::from_nanos(1), 1), (Duration::ZERO, 0)] {
+            let mut talk = if late { Talk::new() } else { Talk::unanswered() };
+            if late {
+                talk.acquire(1, true);
+                talk.answer([lost(), lost(), lost()]);
+            }
+            let until = talk.now + TIMEOUT * 3;
+            talk.release(1, false, false);
+            talk.answer([done(), children(&[]), data("")]);
+            talk.pass(TIMEOUT);
+            assert_eq!(talk.calls.len(), 2, "a look with each round trip");
+            talk.answer_sync(done());
+            talk.answer([children(&[])]);
+            talk.pass((until - early).since(talk.now));
+            talk.answer_sync(done());
+            assert_eq!(talk.calls.len(), looks, "{late}, {early:?} before");
+        }
     }
 }
 

@@ -164,6 +164,12 @@ fn a_beat_of_a_waiter_asks_nothing_while_it_is_being_found_out_where_it_stands()
     let beat = talk.beat(2);
     assert_eq!(talk.calls.len(), calls);
     assert_eq!(talk.state(beat).standing, Standing::Queued);
+    let mut talk = Talk::waiting(2, 5);
+    talk.fired(path(&node(1, 4)), Change::Deleted);
+    let calls = talk.calls.len();
+    let beat = talk.beat(2);
+    assert_eq!(talk.calls.len(), calls);
+    assert_eq!(talk.state(beat).standing, Standing::Queued);
 }
 
 #[test]
