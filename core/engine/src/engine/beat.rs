@@ -338,7 +338,12 @@ impl<C: Clone> Engine<C> {
         }
         // A claim counts at the store from the grant, of which a push only says that it was made.
         let kept = valid_until(sent, state.lease);
-        entry.lent = if part.first { answered } else { entry.lent.max(kept) };
+        entry.lent = match (part.first, &entry.owner) {
+            (true, None) => answered,
+            // Another hold of the owner may have shown that token: then the answer tells.
+            (true, Some(_)) => kept,
+            (false, _) => entry.lent.max(kept),
+        };
         entry.contact = entry.contact.max(sent);
         entry.heard = entry.heard.max(part.used);
         entry.end = entry.end.max(state.end);
