@@ -546,6 +546,27 @@ fn a_replaced_file_is_noticed() {
     assert!(one.insist(&lock).1 > before, "tokens rise even so");
 }
 
+/// As docs/protocol.md has it.
+#[test]
+fn another_program_reads_who_holds() {
+    let (file, held, over) = (file(), name("held"), name("over"));
+    let one = client(&file.path);
+    one.take(&held, hold());
+    one.take(&over, hold());
+    let other = raw(&file.path);
+    let end = "UPDATE fencelock_holds SET deadline = 0 WHERE name = 'over'";
+    assert_eq!(other.execute(end, []).unwrap(), 1);
+    let mut query = other
+        .prepare(
+            "SELECT name, label FROM fencelock_holds, fencelock_meta
+             WHERE deadline > unixepoch('subsec') * 1000000 + skew",
+        )
+        .unwrap();
+    let text = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
+    let found: Vec<_> = query.query_map([], text).unwrap().map(Result::unwrap).collect();
+    assert_eq!(found, [("held".to_owned(), "test's own".to_owned())]);
+}
+
 #[test]
 fn a_file_that_stood_still_is_not_opened_again() {
     let (file, lock) = (file(), name("a"));
