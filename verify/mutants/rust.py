@@ -23,8 +23,11 @@ pub(crate) fn mutant() -> u32 {
 # printed for debugging.
 LEFT_OUT = re.compile(
     r"/plant\.rs:|/fingerprint\.rs:|impl (?:\w+::)*Debug for|::planted_token\b|::joins_by_mistake\b"
-    r"|::leftovers\b|::knows\b|Flights::len\b"
+    r"|::leftovers\b|::knows\b|Flights::len\b|::fingerprint\b"
 )
+PLANTED = re.compile(r"(!\s*)?\bplanted!\(\w+\)")
+# What joins two planted bugs, neither of which is there.
+JOINED = re.compile(PLANTED.pattern + r"\s*(&&|\|\|)\s*" + PLANTED.pattern)
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,58 @@ class Mutant:
     end: int
     new: str
     body: tuple[int, int]
+
+
+def chain_end(text: str, at: int) -> int:
+    """Where the chain of `&&` ends that goes on at `at`."""
+    if not re.compile(r"\s*&&").match(text, at):
+        return at
+    depth = 0
+    for at in range(at, len(text)):
+        ends = text[at] in "{;," or text.startswith(("||", "=>"), at)
+        if depth == 0 and (ends or text[at] in ")]}"):
+            break
+        depth += (text[at] in "([{") - (text[at] in ")]}")
+    return at
+
+
+def chain_begin(text: str, at: int) -> int:
+    """Where the chain of `&&` begins whose last part begins at `at`."""
+    if not text[:at].rstrip().endswith("&&"):
+        return at
+    depth = 0
+    for at in range(at - 1, -1, -1):
+        begins = text[at] in "};," or re.match(r"\|\||=>|[^=]= |\bif\b", text[at - 1 : at + 2].strip())
+        if depth == 0 and (begins or text[at] in "([{"):
+            break
+        depth += (text[at] in ")]}") - (text[at] in "([{")
+    return at + 1
+
+
+def block_end(text: str, at: int) -> int:
+    """Where the block is closed that is opened at `at`."""
+    depth = 0
+    for at in range(at, len(text)):
+        depth += (text[at] == "{") - (text[at] == "}")
+        if depth == 0:
+            break
+    return at
+
+
+def planted_spans(text: str) -> list[tuple[int, int]]:
+    """What runs, or counts, only where a bug is planted, which none is here: the bug's own word, what
+    stands beside it in a chain of `&&`, and the block that such a chain guards."""
+    spans = [it.span() for it in JOINED.finditer(text)]
+    for bug in PLANTED.finditer(text):
+        if bug.group(1):
+            spans.append(bug.span())
+            continue
+        begin, end = chain_begin(text, bug.start()), chain_end(text, bug.end())
+        block = re.compile(r"\s*(?=\{)").match(text, end)
+        if block and re.search(r"\bif\s*$", text[:begin]):
+            end = block_end(text, block.end())
+        spans.append((begin, end))
+    return spans
 
 
 def offset(lines: list[int], place: dict) -> int:
@@ -67,11 +122,13 @@ def listed(tree: Path) -> tuple[list[Mutant], dict[str, int]]:
     ).stdout
     found, without = [], defaultdict(int)
     texts: dict[str, str] = {}
+    planted_in: dict[str, list[tuple[int, int]]] = {}
     for it in json.loads(out):
         text = texts.setdefault(it["file"], (tree / it["file"]).read_text())
         lines = [0] + [at.end() for at in re.finditer("\n", text)]
         begin, end = (offset(lines, it["span"][key]) for key in ("start", "end"))
-        if LEFT_OUT.search(it["name"]) or re.match(r"!\s*planted!", text[begin:]):
+        planted = planted_in.setdefault(it["file"], planted_spans(text))
+        if LEFT_OUT.search(it["name"]) or any(a <= begin and end <= b for a, b in planted):
             without["cannot matter"] += 1
             continue
         where = it.get("function") and it["function"]["span"]

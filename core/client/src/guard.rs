@@ -251,8 +251,9 @@ impl Guard {
     ///
     /// # Errors
     /// `Lost` when the hold has ended, `InvalidArgument` for a lease outside 100 ms to 7 days,
-    /// `Unavailable` when the store did not answer within the request timeout (the lease may or
-    /// may not be longer then), `Closed`.
+    /// `Unavailable` when the store did not answer within the request timeout, `Closed`. The store may
+    /// have heard of an extend that failed, and then keeps the lock for so long until it hears from this
+    /// client again, which takes it back; if the process dies before, others wait for that lease.
     ///
     /// # Cancel safety
     /// Once polled, the extension may happen although the future is dropped.

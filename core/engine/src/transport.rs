@@ -68,8 +68,9 @@ pub trait Transport: Send + Sync + 'static {
     /// The present connection has been silent for long. A transport that cannot tell whether it is
     /// dead makes another, and gives up the first, with what is in flight, only when the other is
     /// answered and the first is silent still: a server that is slow, or stands still, must not find
-    /// all its clients connecting anew. Called again only after an answer or a new connection, and
-    /// without the engine's mutex: see [`Doubt`].
+    /// all its clients connecting anew. One that answers whatever it was given, however late, gives up
+    /// nothing. Called again only after an answer or a new connection, and without the engine's mutex:
+    /// see [`Doubt`].
     fn reconnect(&self, doubt: Doubt);
 
     /// Closes for good. Nothing is delivered afterwards.

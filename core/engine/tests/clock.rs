@@ -1,4 +1,6 @@
-//! A store whose clock is absurd.
+//! Clocks and times at the ends of their range.
+
+use std::time::Duration;
 
 use fencelock_engine::reply::{Body, Reply, Standing, State};
 use fencelock_engine::request::{Acquire, Op, Request};
@@ -47,4 +49,13 @@ fn promise_02_tokens_are_handed_over_under_any_clock() {
         panic!()
     };
     assert_eq!(second.token.get(), 2);
+}
+
+#[test]
+fn times_do_not_leave_their_range() {
+    let span = Duration::from_nanos;
+    assert_eq!(NOW + span(3), Time::from_nanos(1_000_000_003));
+    assert_eq!(NOW - span(3), Time::from_nanos(999_999_997));
+    assert_eq!((NOW - Duration::MAX, NOW + Duration::MAX), (Time::ZERO, Time::MAX));
+    assert_eq!((NOW.since(NOW - span(3)), NOW.since(NOW + span(3))), (span(3), Duration::ZERO));
 }

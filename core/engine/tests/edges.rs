@@ -2,9 +2,12 @@
 
 mod world;
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fencelock_engine::{Ask, ErrorKind, Name, Note, Options, Outcome};
+use fencelock_engine::request::Request;
+use fencelock_engine::transport::{Doubt, Sink, Transport, Watcher};
+use fencelock_engine::{Ask, Error, ErrorKind, Event, Name, Note, Options, Outcome, Token};
 use world::World;
 
 const MS: Duration = Duration::from_millis(1);
@@ -120,4 +123,62 @@ fn promise_02_a_record_outlives_the_copies_of_what_a_slow_store_was_asked() {
     world.arrive();
     world.release(0, held.hold).unwrap();
     assert_eq!(retention(&world), "120s");
+}
+
+#[test]
+fn an_error_may_be_retried_where_nobody_must_change_anything() {
+    use ErrorKind::{Cancelled, Closed, Contended, InvalidArgument, Lost, Misconfigured};
+    use ErrorKind::{NotHeld, TimedOut, Unavailable, Unsupported};
+    for kind in [Contended, TimedOut, Unavailable] {
+        assert!(Error::new(kind, "").is_retryable(), "{kind}");
+    }
+    for kind in [Cancelled, Lost, NotHeld, Misconfigured, InvalidArgument, Unsupported, Closed] {
+        assert!(!Error::new(kind, "").is_retryable(), "{kind}");
+    }
+}
+
+/// A connection that can do nothing but what each one must.
+struct Plain;
+
+impl Transport for Plain {
+    fn enqueue(&self, _: Request) {}
+    fn flush(&self) {}
+    fn reconnect(&self, _: Doubt) {}
+    fn close(&self) {}
+}
+
+#[derive(Default)]
+struct Heard(Mutex<Vec<String>>);
+
+impl Sink for Heard {
+    fn deliver(&self, event: Event) {
+        self.0.lock().unwrap().push(format!("{event:?}"));
+    }
+}
+
+#[test]
+fn several_events_are_delivered_in_their_order() {
+    let (heard, up) = (Heard::default(), |now| Event::Up { now });
+    let mut events = vec![up(1), up(2), up(3)];
+    heard.deliver_all(&mut events);
+    assert!(events.is_empty());
+    assert_eq!(*heard.0.lock().unwrap(), [1, 2, 3].map(|now| format!("{:?}", up(now))));
+}
+
+#[test]
+fn a_token_is_written_as_its_number() {
+    assert_eq!((Token(7).to_string(), format!("{:>4}", Token(7))), ("7".into(), "   7".into()));
+}
+
+struct Nobody;
+
+impl Watcher for Nobody {
+    fn watch(&self, _: i32) {}
+}
+
+#[test]
+fn a_transport_promises_nothing_that_it_does_not_say() {
+    assert!(!Plain.executes(), "what is asked may wait for more");
+    assert!(!Plain.watch(Arc::new(Nobody)), "its sockets say nothing");
+    assert!(Plain.farewell().is_none());
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fencelock_engine::reply::Push;
 use fencelock_engine::request::Acquire;
 use fencelock_engine::store::{Announce, Caller, Delivery};
-use fencelock_engine::{Acquired, Ask, Name};
+use fencelock_engine::{Acquired, Ask, HoldId, LossReason, Name};
 use world::World;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -20,6 +20,15 @@ impl Announce for Nobody {
     fn announce(&mut self, _: &str, _: Push) -> Delivery {
         Delivery::Nobody
     }
+}
+
+/// An acquire of the lock as it comes out of an old connection, late.
+fn arrives_late(world: &mut World, hold: HoldId, lease: Duration) {
+    let (name, now) = (Name::new("stock").unwrap(), world.store_time());
+    let late = Acquire::new(name.clone(), hold, lease, now + 1_000_000);
+    let caller = Caller { client: world.clients[0].id.clone(), polling: false };
+    let record = world.records.entry(name).or_default();
+    record.acquire(now, &caller, &late, &mut Nobody).unwrap();
 }
 
 fn kept(world: &World, at: usize) -> Duration {
@@ -49,10 +58,23 @@ fn a_late_copy_of_a_longer_acquire_does_not_keep_the_lock_for_hours() {
     assert_eq!(world.record().holds[0].hold, hold, "the same hold, asked again");
     assert!(kept(&world, 0) < SECOND * 31, "kept for {:?} already", kept(&world, 0));
     // Now the first copy comes out of the old connection.
-    let now = world.store_time();
-    let late = Acquire::new(name.clone(), hold, HOUR * 6, now + 1_000_000);
-    let caller = Caller { client: world.clients[0].id.clone(), polling: false };
-    world.records.get_mut(&name).unwrap().acquire(now, &caller, &late, &mut Nobody).unwrap();
+    arrives_late(&mut world, hold, HOUR * 6);
     world.pass(SECOND * 12);
     assert!(kept(&world, 0) < SECOND * 31, "kept for {:?}", kept(&world, 0));
+}
+
+/// A store that lost its memory no longer knows the hold, although a late copy of its acquire has taken
+/// the lock for the same id.
+#[test]
+fn a_hold_that_only_a_late_copy_took_again_is_gone_and_given_back() {
+    let mut world = World::new(1);
+    let grant = world.take(0, 1);
+    let hold = world.record().holds[0].hold;
+    world.pass(SECOND);
+    world.records.clear();
+    arrives_late(&mut world, hold, SECOND * 30);
+    assert!(world.record().token > grant.token.get());
+    world.pass(SECOND * 12);
+    assert_eq!(world.clients[0].lost.values().next(), Some(&LossReason::Gone));
+    assert!(world.record().holds.is_empty(), "nobody has it: {:?}", world.record().holds);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fencelock_engine::reply::Push;
 use fencelock_engine::request::Beat;
 use fencelock_engine::store::{Announce, Caller, Delivery, Record};
-use fencelock_engine::{Acquired, Ask, ErrorKind, How, Name, Outcome, Owner};
+use fencelock_engine::{Acquired, Ask, ErrorKind, How, Name, Options, Outcome, Owner, OwnerId};
 use world::World;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -295,4 +295,107 @@ fn promise_07_an_extend_in_vain_takes_back_nothing_that_was_promised() {
         end = after;
     }
     assert_eq!(world.failed(0, vain), ErrorKind::Unavailable);
+}
+
+#[test]
+fn promise_07_a_renewal_brings_no_holds_end_nearer() {
+    let five = SECOND * 5;
+    let mut world = World::with(1, Options { lease: five, ..Options::default() });
+    let leased = |lease| Ask { lease: Some(lease), ..Ask::local(1) };
+    // Longer by less than a clock may be wrong, which is not worth a request when it is over.
+    let first = world.take_with(0, leased(five + Duration::from_millis(5)));
+    let second = world.take_with(0, leased(five));
+    world.release(0, first.hold).unwrap();
+    // A branch that ends soon wants more, and the watchdog keeps another one meanwhile.
+    world.clients[0].slow = true;
+    let brief = Some(Duration::from_millis(200));
+    let (branch, _) = world.acquire(0, Ask { max_hold: brief, ..leased(SECOND * 20) });
+    world.take(0, 1);
+    let end = |world: &World| world.time() + world.remaining(0, second.hold).unwrap();
+    let before = end(&world);
+    world.arrive();
+    world.granted(0, branch);
+    let rounding = Duration::from_micros(5);
+    assert!(end(&world) + rounding >= before, "{:?}, before {before:?}", end(&world));
+}
+
+fn explicit() -> Ask {
+    Ask { owner: Owner::Explicit(OwnerId::new("x").unwrap()), ..Ask::local(0) }
+}
+
+/// Extends a hold by an hour, and the answers are lost until the call has failed.
+fn extend_in_vain(world: &mut World, client: usize, hold: fencelock_engine::HoldKey) {
+    world.clients[client].swallow_replies = true;
+    let vain = world.extend(client, hold, SECOND * 3600);
+    assert!(longest(world) > SECOND * 3500, "the store has it");
+    while world.is_pending(client, vain) {
+        world.pass(SECOND);
+    }
+    assert_eq!(world.failed(client, vain), ErrorKind::Unavailable);
+    world.clients[client].swallow_replies = false;
+    world.disconnect(client);
+    world.connect(client);
+}
+
+/// How long the store would keep the lock from now on if all its clients died.
+fn longest(world: &World) -> Duration {
+    let end = world.record().holds.iter().map(|hold| hold.deadline).max().unwrap();
+    Duration::from_micros(end - world.store_time())
+}
+
+#[test]
+fn promise_07_what_an_explicit_owners_extend_asked_in_vain_is_taken_back() {
+    let mut world = World::new(1);
+    let asked = SECOND * 30 + Duration::from_micros(1);
+    let held = world.take_with(0, explicit());
+    extend_in_vain(&mut world, 0, held.hold);
+    let sent = world.clients[0].sent;
+    world.pass(SECOND);
+    assert!(kept(&world) <= asked, "{:?}", kept(&world));
+    assert!(world.remaining(0, held.hold).unwrap() <= kept(&world));
+    // A late copy of the extend is taken for the same holder's; the next renewal takes it back.
+    repeat(&mut world, held.token.get(), SECOND * 3600);
+    assert!(kept(&world) > SECOND * 3500);
+    world.pass(SECOND * 12);
+    assert!(kept(&world) <= asked, "{:?}", kept(&world));
+    assert!(world.clients[0].sent - sent < 8, "{:#?}", world.log);
+    // What is extended in time stays.
+    let call = world.extend(0, held.hold, SECOND * 600);
+    assert_eq!(world.clients[0].outcomes.get(&call), Some(&Outcome::Extended));
+    world.pass(SECOND * 590);
+    assert!(world.remaining(0, held.hold).is_some());
+    world.release(0, held.hold).unwrap();
+    // The same under an explicit lease, which nothing renews.
+    let held = world.take_with(0, Ask { lease: Some(SECOND * 20), ..explicit() });
+    extend_in_vain(&mut world, 0, held.hold);
+    world.pass(SECOND);
+    let left = world.remaining(0, held.hold).unwrap();
+    assert!(left <= kept(&world) && kept(&world) < SECOND * 20, "{left:?} of {:?}", kept(&world));
+}
+
+#[test]
+fn promise_07_each_of_an_explicit_owners_holds_takes_back_its_own() {
+    let mut world = World::new(3);
+    let asked = SECOND * 30 + Duration::from_micros(1);
+    let (one, two) = (world.take_with(0, explicit()), world.take_with(1, explicit()));
+    assert_eq!(one.token, two.token);
+    for round in 0..4 {
+        let (client, hold) = [(0, one.hold), (1, two.hold)][round % 2];
+        extend_in_vain(&mut world, client, hold);
+        let sent = world.clients[client].sent;
+        world.pass(SECOND);
+        assert!(longest(&world) <= asked, "round {round}: {:?}", longest(&world));
+        assert!(world.clients[client].sent - sent < 10, "{:#?}", world.log);
+    }
+    // Both are renewed as ever.
+    world.pass(SECOND * 100);
+    for (client, hold) in [(0, one.hold), (1, two.hold)] {
+        assert!(world.remaining(client, hold).unwrap() <= longest(&world));
+    }
+    let used = world.record().used;
+    assert!(used > one.token.get());
+    // Whoever releases last has shown less than the other: the next tenure is above all the same.
+    world.release(1, two.hold).unwrap();
+    world.release(0, one.hold).unwrap();
+    assert!(world.record().last >= used, "{:?}", world.record());
 }

@@ -219,6 +219,23 @@ fn promise_08_a_stopped_holder_finds_its_hold_lost_when_it_looks() {
 }
 
 #[test]
+fn promise_08_a_late_answer_to_a_waiter_revives_no_hold() {
+    let mut world = World::new(2);
+    let first = world.take(0, 1);
+    let (call, _) = world.queue(1, 1);
+    // The answer to its heartbeat is overtaken by the grant, and comes when that is over.
+    world.clients[1].slow = true;
+    world.pass(SECOND * 3 / 2);
+    world.release(0, first.hold).unwrap();
+    let grant = world.granted(1, call);
+    world.pass_without(SECOND * 2, &[1]);
+    assert!(world.remaining(1, grant.hold).is_none());
+    world.arrive();
+    assert!(world.remaining(1, grant.hold).is_none(), "it has ended");
+    assert_eq!(world.clients[1].lost.values().next(), Some(&LossReason::NotRenewed));
+}
+
+#[test]
 fn promise_09_clients_are_served_first_come_first_served_by_direct_hand_over() {
     let mut world = World::new(6);
     let mut held = world.take(0, 1);

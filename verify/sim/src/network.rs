@@ -180,6 +180,8 @@ impl World {
         if let Some(conn) = self.clients[slot].link.conn {
             self.give_up(slot, conn);
         }
+        // Also when the one in use broke meanwhile: it was away until now.
+        self.trouble(0);
         self.open_conn(slot, incarnation);
     }
 

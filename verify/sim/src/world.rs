@@ -73,6 +73,8 @@ pub struct World {
     pub(crate) trouble_until: Instant,
     /// See [`World::keeps`].
     pub(crate) kept: std::time::Duration,
+    /// How many of those who were passed over a lock had when that was looked at last, at the end.
+    pub(crate) passed_over: usize,
     /// The hold of the last release that the engine sent.
     pub(crate) sent_release: Option<fencelock_engine::HoldId>,
     /// ZooKeeper, in a run on it.
@@ -124,6 +126,7 @@ impl World {
             done: false,
             trouble_until: 0,
             kept: std::time::Duration::ZERO,
+            passed_over: usize::MAX,
             sent_release: None,
             zk: None,
             dice,

@@ -81,6 +81,8 @@ struct State {
     epoch: u64,
     outbox: Outbox,
     in_flight: VecDeque<Pending>,
+    /// Whose answer is being read: it is owed until the engine is told, or it is asked anew.
+    reading: Option<RequestId>,
     /// Came while there was no connection.
     refused: Vec<RequestId>,
 }
@@ -105,6 +107,7 @@ impl Shared {
                 epoch: 0,
                 outbox: Outbox::default(),
                 in_flight: VecDeque::new(),
+                reading: None,
                 refused: Vec::new(),
             }),
             sink,
@@ -231,7 +234,8 @@ impl Shared {
     /// late is none: the engine has been passed one since, or it will be, or the connection is another.
     pub(crate) fn doubt(&self, doubt: Doubt) {
         let mut state = self.state();
-        let owes = state.in_flight.iter().any(|pending| pending.what.is_for(doubt.owed));
+        let owes = state.reading == Some(doubt.owed)
+            || state.in_flight.iter().any(|pending| pending.what.is_for(doubt.owed));
         let Some(line) = state.line.as_mut().filter(|line| owes && line.told == doubt.heard) else {
             return;
         };
@@ -278,6 +282,7 @@ impl Shared {
         let epoch = state.epoch;
         state.codec.set_inbox(inbox);
         state.outbox.renew();
+        state.reading = None;
         if !self.is_closed() {
             if let Some(watcher) = &state.watcher {
                 sockets.iter().for_each(|socket| watcher.watch(*socket));
@@ -314,7 +319,14 @@ impl Shared {
 
     /// Whose answer has come.
     pub(crate) fn answered(&self) -> Option<Awaited> {
-        self.state().in_flight.pop_front().map(|pending| pending.what)
+        let mut state = self.state();
+        let what = state.in_flight.pop_front()?.what;
+        state.reading = match &what {
+            Awaited::Request(request, _) | Awaited::Round(request, ..) => Some(*request),
+            // Its answer is theirs.
+            Awaited::Script(..) => None,
+        };
+        Some(what)
     }
 
     /// Whether the engine doubts the connection.

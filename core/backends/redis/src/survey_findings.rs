@@ -2,6 +2,9 @@
 
 use crate::survey::{Finding, Severity, Survey};
 
+/// The oldest Redis that the scripts are written for.
+const OLDEST: (u32, u32) = (6, 2);
+
 /// A difference that is worth a word, in microseconds.
 const CLOCKS_APART: u64 = 1_000_000;
 
@@ -14,6 +17,12 @@ impl Survey {
     /// The worst of the findings.
     pub fn worst(&self) -> Severity {
         Finding::worst(&self.findings())
+    }
+
+    /// Whether it is a Redis before [`OLDEST`]. Other servers count their versions otherwise.
+    fn is_too_old(&self) -> bool {
+        let version = self.version.as_deref().filter(|_| self.flavour == "redis");
+        version.and_then(numbers).is_some_and(|version| version < OLDEST)
     }
 }
 
@@ -32,6 +41,12 @@ fn findings(survey: &Survey) -> Vec<Finding> {
     ]
 }
 
+/// The first two numbers of a version.
+fn numbers(version: &str) -> Option<(u32, u32)> {
+    let mut parts = version.split('.').map(|part| part.parse().ok());
+    Some((parts.next()??, parts.next()??))
+}
+
 fn untold(name: &'static str) -> Finding {
     Finding::new(
         name,
@@ -47,6 +62,15 @@ fn version(survey: &Survey) -> Finding {
         Some(version) => format!("{} {version}", survey.flavour),
         None => return untold("server"),
     };
+    if survey.is_too_old() {
+        return Finding::new(
+            "server",
+            value,
+            Severity::Problem,
+            "older than what the scripts of locks are written for",
+            Some("use Redis 6.2 or later, or Valkey"),
+        );
+    }
     Finding::new("server", value, Severity::Good, "the server that keeps the locks", None)
 }
 

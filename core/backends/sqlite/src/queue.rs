@@ -20,7 +20,6 @@ struct State {
     requests: Vec<Request>,
     flushed: bool,
     poked: bool,
-    reconnect: bool,
 }
 
 /// What the thread woke for; nothing when its pause has passed.
@@ -29,8 +28,6 @@ pub(crate) struct Work {
     pub requests: Vec<Request>,
     /// Another client of this process changed something that concerns this one.
     pub poked: bool,
-    /// The connection is to be made anew.
-    pub reconnect: bool,
 }
 
 impl Queue {
@@ -52,11 +49,6 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    pub(crate) fn reconnect(&self) {
-        self.lock().reconnect = true;
-        self.wake.notify_one();
-    }
-
     pub(crate) fn stop(&self) {
         // Under the mutex, or the thread could miss it on its way to sleep.
         let mut state = self.lock();
@@ -72,9 +64,7 @@ impl Queue {
 
     /// Sleeps until there is something to do, or until `pause` has passed.
     pub(crate) fn wait(&self, pause: Option<Duration>) -> Work {
-        let idle = |state: &mut State| {
-            !(state.flushed || state.poked || state.reconnect || self.is_stopped())
-        };
+        let idle = |state: &mut State| !(state.flushed || state.poked || self.is_stopped());
         let state = self.lock();
         let mut state = match pause {
             None => self.wake.wait_while(state, idle).unwrap_or_else(PoisonError::into_inner),
@@ -89,7 +79,6 @@ impl Queue {
         Work {
             requests: std::mem::take(&mut state.requests),
             poked: std::mem::take(&mut state.poked),
-            reconnect: std::mem::take(&mut state.reconnect),
         }
     }
 }

@@ -37,8 +37,8 @@ pub(crate) struct Done {
 }
 
 /// By how much the store's time may come to differ from the wall clock, other than it is noted, in
-/// microseconds: when the wall clock is set, it is noted anew.
-const SKEW_SLACK: u64 = 100_000;
+/// microseconds: when the wall clock is set by more, it is noted anew. Another boot waits for so much longer.
+pub(crate) const SKEW_SLACK: u64 = 100_000;
 
 /// The boot that a file was last used in.
 struct Noted {
@@ -233,7 +233,9 @@ impl Store {
     fn check_over(&self, noted: &Noted) -> Result<(), Fault> {
         let end: Option<i64> = self.conn.query_row(schema::LAST_END, [], |row| row.get(0))?;
         let Some(end) = end else { return Ok(()) };
-        let left = end.saturating_sub(noted.skew).saturating_sub(wall());
+        // What was noted may be off by so much.
+        let slack = i64::try_from(SKEW_SLACK).unwrap_or(i64::MAX);
+        let left = end.saturating_sub(noted.skew).saturating_sub(wall()).saturating_add(slack);
         match u64::try_from(left) {
             Ok(left) if left > 0 => Err(Fault::OtherBoot(Duration::from_micros(left))),
             _ => Ok(()),

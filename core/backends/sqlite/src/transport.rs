@@ -100,8 +100,11 @@ impl Transport for SqliteTransport {
         self.queue.flush();
     }
 
+    /// Gives up nothing. The client's thread executes one request after the other and answers each, so
+    /// it is silent only while the file stands still under it; by the time that it could open the file
+    /// again, the file has answered. What a caller enqueued and did not come to flush is executed.
     fn reconnect(&self, _: Doubt) {
-        self.queue.reconnect();
+        self.queue.flush();
     }
 
     /// Waits for the client's thread, unless called by it: call it without any lock that the sink

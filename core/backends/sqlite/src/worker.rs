@@ -82,13 +82,6 @@ impl Worker {
                 break;
             }
             let _inside = fork::enter();
-            if work.reconnect {
-                self.down("asked to reconnect".to_owned());
-                self.fail(work.requests, &Failure::NotSent);
-                self.schedule.reopen = Instant::now();
-                self.reopen();
-                continue;
-            }
             if self.store.is_none() {
                 self.reopen();
             }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use fencelock_engine::reply::{
     Abandoned, Body, Broken, Failure, Push, Refusal, RefusalKind, Released, Standing, State,
 };
-use fencelock_engine::request::{Acquire, Break, Mode, Op, Release, RequestId};
+use fencelock_engine::request::{Acquire, Beat, Break, Mode, Op, Release, RequestId};
 use fencelock_engine::transport::{Doubt, Transport};
 use fencelock_engine::{ClientId, Error, ErrorKind, Event, Name};
 use fencelock_sqlite::{Options, SqliteTransport, Synchronous, open};
@@ -18,7 +18,6 @@ use fencelock_testkit::recorder::{BOUND, Client, LEASE, Recorder, fresh, hold, n
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-/// These stores give the connection up whatever is owed.
 const DOUBT: Doubt = Doubt { owed: RequestId(0), heard: None };
 
 struct File {
@@ -336,9 +335,9 @@ fn a_new_boot_ends_holds_and_tokens_go_on_rising() {
     let boot: String =
         edit.query_row("SELECT boot FROM fencelock_meta", [], |row| row.get(0)).unwrap();
     assert_eq!(boot, "another boot", "a refusal changes nothing");
-    // As if the lease had passed.
-    let lease = i64::try_from(LEASE.as_micros()).unwrap();
-    edit.execute("UPDATE fencelock_meta SET skew = skew + ?1", [lease]).unwrap();
+    // As if the lease had passed, and what the noted difference may be off by.
+    let passed = i64::try_from(2 * LEASE.as_micros()).unwrap();
+    edit.execute("UPDATE fencelock_meta SET skew = skew + ?1", [passed]).unwrap();
     edit.close().unwrap();
 
     let two = client(&file.path);
@@ -550,15 +549,61 @@ fn a_replaced_file_is_noticed() {
     assert!(one.insist(&lock).1 > before, "tokens rise even so");
 }
 
+/// As docs/protocol.md has it.
 #[test]
-fn reconnect_and_close() {
-    let (file, lock) = (file(), name("a"));
+fn another_program_reads_who_holds() {
+    let (file, held, over) = (file(), name("held"), name("over"));
     let one = client(&file.path);
+    one.take(&held, hold());
+    one.take(&over, hold());
+    let other = raw(&file.path);
+    let end = "UPDATE fencelock_holds SET deadline = 0 WHERE name = 'over'";
+    assert_eq!(other.execute(end, []).unwrap(), 1);
+    let mut query = other
+        .prepare(
+            "SELECT name, label FROM fencelock_holds, fencelock_meta
+             WHERE deadline > unixepoch('subsec') * 1000000 + skew",
+        )
+        .unwrap();
+    let text = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
+    let found: Vec<_> = query.query_map([], text).unwrap().map(Result::unwrap).collect();
+    assert_eq!(found, [("held".to_owned(), "test's own".to_owned())]);
+}
+
+#[test]
+fn a_file_that_stood_still_is_not_opened_again() {
+    let (file, lock) = (file(), name("a"));
+    let options = Options { busy_timeout: BOUND, ..Options::new(&file.path) };
+    let one = Client::open(|id, sink| open(options, id, sink).unwrap());
     let first = hold();
     one.take(&lock, first);
-    one.transport.reconnect(DOUBT);
-    one.up();
-    assert_eq!(one.beat(&lock, first).standing, Standing::Granted, "holds outlive a connection");
+    // Another process stands still within a transaction.
+    let other = raw(&file.path);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let owed = one.send(Op::Beat(vec![Beat::new(lock.clone(), first, LEASE)]));
+    one.transport.flush();
+    one.transport.reconnect(Doubt { owed, heard: None });
+    other.execute_batch("ROLLBACK").unwrap();
+    assert!(one.reply(owed).is_ok(), "what was late is answered");
+    assert_eq!(one.beat(&lock, first).standing, Standing::Granted);
+    let anew = |event: &Event| matches!(event, Event::Up { .. } | Event::Down { .. }).then_some(());
+    assert_eq!(one.recorder.wait(Duration::ZERO, anew), None, "the file was opened again");
+}
+
+#[test]
+fn a_doubt_executes_what_nobody_flushed() {
+    let file = file();
+    let one = client(&file.path);
+    let owed = one.send(Op::Time);
+    one.transport.reconnect(Doubt { owed, heard: None });
+    assert!(one.reply(owed).is_ok());
+}
+
+#[test]
+fn nothing_is_heard_after_the_close() {
+    let file = file();
+    let one = client(&file.path);
+    one.now();
     one.transport.close();
     one.transport.close();
     let delivered = one.recorder.delivered();

@@ -8,6 +8,7 @@ mod backoff;
 mod calls;
 mod clock;
 mod connect;
+mod doubts;
 mod fork;
 mod options;
 mod pump;

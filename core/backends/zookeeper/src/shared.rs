@@ -9,12 +9,13 @@ use atomic_waker::AtomicWaker;
 use fencelock_engine::Time;
 use fencelock_engine::event::Event;
 use fencelock_engine::request::Request;
-use fencelock_engine::transport::Sink;
+use fencelock_engine::transport::{Doubt, Sink};
 use fencelock_engine::zookeeper::{Call, CallId, Input, Machine, Output, ZkError};
 use zookeeper_client as zk;
 
 use crate::calls::{self, Answer, Flight};
 use crate::clock;
+use crate::doubts::Doubts;
 use crate::options::Acl;
 use crate::watches::{Fired, Watch, Watches};
 
@@ -32,6 +33,7 @@ struct State {
     flights: VecDeque<InFlight>,
     watches: Watches,
     events: Vec<Event>,
+    doubts: Doubts,
     /// Some thread is telling the engine.
     telling: bool,
     /// When the pump wakes by itself.
@@ -58,6 +60,7 @@ impl Shared {
             flights: VecDeque::new(),
             watches: Watches::default(),
             events: Vec::new(),
+            doubts: Doubts::default(),
             telling: false,
             armed: Time::MAX,
             giving_up: false,
@@ -90,6 +93,7 @@ impl Shared {
         }
         let now = clock::now();
         for request in requests {
+            state.doubts.asked(request.id);
             state.machine.request(now, request);
         }
         let pump = self.carry_out(&mut state);
@@ -130,23 +134,25 @@ impl Shared {
         state.flights.clear();
         state.watches = Watches::default();
         state.giving_up = false;
+        state.doubts.settle();
         if !state.closed {
             state.client = client;
         }
     }
 
-    /// Gives up the connection, to be sought anew under the same session.
-    pub(crate) fn reconnect(&self) {
+    /// The engine doubts the connection: it is given up, to be sought anew under the same session, unless
+    /// it is answered in a moment.
+    pub(crate) fn doubt(&self, doubt: Doubt) {
         let mut state = self.state();
         if state.closed {
             return;
         }
-        state.machine.reconnect();
-        let pump = self.carry_out(&mut state);
+        let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = inbox.iter().any(|request| request.id == doubt.owed);
+        drop(inbox);
+        state.doubts.doubt(clock::now(), doubt, waits);
         drop(state);
-        if pump {
-            self.waker.wake();
-        }
+        self.waker.wake();
     }
 
     pub(crate) fn gives_up(&self) -> bool {
@@ -162,6 +168,7 @@ impl Shared {
         state.client = None;
         state.watches = Watches::default();
         state.giving_up = false;
+        state.doubts.settle();
         let now = clock::now();
         for InFlight { id, answer, .. } in mem::take(&mut state.flights) {
             let result = answer.map_or(Err(ZkError::ConnectionLoss), |(result, _)| result);
@@ -212,7 +219,10 @@ impl Shared {
                         self.fly(state, call);
                     }
                 }
-                Output::Event(event) => state.events.push(event),
+                Output::Event(event) => {
+                    state.doubts.tells(&event);
+                    state.events.push(event);
+                }
                 Output::Unwatch { path } => state.watches.forget(&path),
                 // Without one, another is being sought.
                 Output::Reconnect => {
@@ -265,7 +275,13 @@ impl Shared {
             state.machine.wake(now);
             self.carry_out(&mut state);
         }
-        let next = state.machine.next_wake();
+        // Not before all that has come is read.
+        if state.doubts.due().is_some_and(|due| due <= now) {
+            state.doubts.settle();
+            state.machine.reconnect();
+            self.carry_out(&mut state);
+        }
+        let next = state.machine.next_wake().into_iter().chain(state.doubts.due()).min();
         state.armed = next.unwrap_or(Time::MAX);
         let watches = state.watches.take_new();
         drop(state);

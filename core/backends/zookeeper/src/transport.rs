@@ -73,9 +73,10 @@ impl Transport for ZooKeeperTransport {
     }
 
     /// Closes the connection and takes the session up by another, to another server where the URL
-    /// names several: holds and places in the queue are the session's, and stay.
-    fn reconnect(&self, _: Doubt) {
-        self.shared.reconnect();
+    /// names several: holds and places in the queue are the session's, and stay. A session has one
+    /// connection, so there is no looking first whether another is answered.
+    fn reconnect(&self, doubt: Doubt) {
+        self.shared.doubt(doubt);
     }
 
     fn close(&self) {

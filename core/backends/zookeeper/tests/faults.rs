@@ -4,6 +4,7 @@ mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use common::{World, granted};
 use fencelock_engine::event::Event;
@@ -13,8 +14,10 @@ use fencelock_engine::transport::{Doubt, Sink, Transport};
 use fencelock_testkit::recorder::{BOUND, hold, name};
 use fencelock_testkit::{Fault, Proxy, eventually, skip_servers};
 
-/// These stores give the connection up whatever is owed.
-const DOUBT: Doubt = Doubt { owed: RequestId(0), heard: None };
+/// That `owed` is not answered, and all before it are.
+fn doubt(owed: RequestId) -> Doubt {
+    Doubt { owed, heard: Some(RequestId(owed.0 - 1)) }
+}
 
 fn down(client: &common::ZkClient) {
     let down = |event: &Event| matches!(event, Event::Down { .. }).then_some(());
@@ -145,7 +148,7 @@ fn a_connection_whose_server_answers_nothing_is_given_up_and_the_session_kept() 
         }
         let request = client.send(Op::Acquire(ask));
         client.transport.flush();
-        client.transport.reconnect(DOUBT);
+        client.transport.reconnect(doubt(request));
         assert_eq!(client.reply(request), Err(Failure::Unknown), "round {round}");
         down(&client);
         for proxy in &proxies {
@@ -172,6 +175,27 @@ fn a_connection_whose_server_answers_nothing_is_given_up_and_the_session_kept() 
 }
 
 #[test]
+fn a_doubt_that_an_answer_overtook_costs_no_connection() {
+    if skip_servers() {
+        return;
+    }
+    let world = World::new();
+    let client = world.client("");
+    let (lock, id) = (name("busy"), hold());
+    client.take(&lock, id);
+    for _ in 0..20 {
+        let owed = client.send(Op::Time);
+        client.transport.flush();
+        assert!(client.reply(owed).is_ok(), "the connection was given up");
+        // The engine's thread was held up on its way to tell.
+        client.transport.reconnect(doubt(owed));
+        assert_eq!(client.beat(&lock, id).standing, Standing::Granted);
+    }
+    let down = |event: &Event| matches!(event, Event::Down { .. }).then_some(());
+    assert_eq!(client.recorder.wait(Duration::ZERO, down), None);
+}
+
+#[test]
 fn a_session_that_ends_while_its_connection_is_given_up_is_replaced() {
     if skip_servers() {
         return;
@@ -181,9 +205,12 @@ fn a_session_that_ends_while_its_connection_is_given_up_is_replaced() {
     let (client, bare) = (world.client_at(&format!("zk://{}", proxy.address())), world.bare());
     let (lock, id) = (name("outlived"), hold());
     client.take(&lock, id);
-    proxy.set(Fault::Refuse);
-    client.transport.reconnect(DOUBT);
+    proxy.set(Fault::SwallowReplies);
+    let owed = client.send(Op::Time);
+    client.transport.flush();
+    client.transport.reconnect(doubt(owed));
     down(&client);
+    proxy.set(Fault::Refuse);
     eventually("the session's end", || bare.children("/outlived").is_empty().then_some(()));
     proxy.set(Fault::Pass);
     client.up();

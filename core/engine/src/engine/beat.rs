@@ -247,12 +247,20 @@ impl<C: Clone> Engine<C> {
             {
                 // Answered before the grant that overtook it. Whatever was asked after the grant
                 // is not answered so, unless the store has gone back to before it.
+                if entry.holder.is_some() && entry.ends_at() <= now {
+                    // Too late, as with a renewal.
+                    return self.expire(now, key);
+                }
                 entry.valid_until = entry.valid_until.max(valid_until(sent, entry.claim_lease));
                 entry.lent = entry.lent.max(entry.valid_until);
                 self.beat_by(key, now);
             }
-            // The store has it under another token: this tenure is over, and goes back.
-            (At::Held, Standing::Granted) => self.lose(now, key, LossReason::NotRenewed),
+            // The store has it under another token: it forgot this tenure, and a late copy of the
+            // acquire has made another one, which goes back.
+            (At::Held, Standing::Granted) => {
+                let reason = entry.ended(now).unwrap_or(LossReason::Gone);
+                self.lose(now, key, reason);
+            }
             (At::Held, _) => self.vanish(now, key, LossReason::Gone),
             (At::Queued, Standing::Deadlock) => self.deadlocked(now, key),
             (At::Queued, _) => {
@@ -332,7 +340,12 @@ impl<C: Clone> Engine<C> {
         }
         // A claim counts at the store from the grant, of which a push only says that it was made.
         let kept = valid_until(sent, state.lease);
-        entry.lent = if part.first { answered } else { entry.lent.max(kept) };
+        entry.lent = match (part.first, &entry.owner) {
+            (true, None) => answered,
+            // Another hold of the owner may have shown that token: then the answer tells.
+            (true, Some(_)) => kept,
+            (false, _) => entry.lent.max(kept),
+        };
         entry.contact = entry.contact.max(sent);
         entry.heard = entry.heard.max(part.used);
         entry.end = entry.end.max(state.end);
@@ -379,7 +392,7 @@ impl<C: Clone> Engine<C> {
                     let (hold, asked) = (*hold, *asked);
                     let Some(item) = self.remove_call(call) else { continue };
                     let outcome = match self.holds.get_mut(hold.key()) {
-                        Some(hold) if hold.lost.is_none() => {
+                        Some(hold) => {
                             // Of a hold that the watchdog keeps, the store's lease is what grew.
                             let until = valid_until(sent, asked);
                             hold.extended = hold.extended.max(until);
@@ -389,7 +402,7 @@ impl<C: Clone> Engine<C> {
                             self.update_end(now, key);
                             Outcome::Extended
                         }
-                        _ => Outcome::Failed(super::release::not_held()),
+                        None => Outcome::Failed(super::release::not_held()),
                     };
                     self.complete(item.call, outcome);
                 }

@@ -67,24 +67,20 @@ impl<C: Clone> Engine<C> {
     /// Trusts the lock no longer than its present holds ask, when one before them, or beside them,
     /// had asked for more, and tells the store so at once. It shortens a lease only at the first word
     /// of another holder, which late copies of what was said before cannot be. So the holder speaks
-    /// as another one, under a token that nobody is given.
+    /// as another one, under a token that nobody is given. Another hold of an explicit owner may have
+    /// shown that token: then the answer tells, and the next one is tried.
     pub(super) fn shorten(&mut self, now: Time, key: Key) {
-        // At once, although a call waits for more: if that fails, nothing changes any more.
-        let Some(until) = self.lent_beyond(now, key, Awaited::No) else { return };
+        // At once, although a call waits for more: if that fails, nothing changes any more. And all of
+        // it, although it may not be worth a request: a later answer must take nothing back.
+        let Some(until) = self.asked_until(now, key, Awaited::No) else { return };
         let told = self.lent_beyond(now, key, Awaited::All).is_some();
         let Some(entry) = self.entries.get_mut(key) else { return };
-        if entry.at != At::Held || entry.parting.is_some() {
-            return;
-        }
+        debug_assert!(entry.at == At::Held && entry.parting.is_none(), "it has a holder");
         let spoken = entry.shown >= entry.used;
-        // An explicit owner's hold has no others in it, and its owner's other holds show this token.
-        if spoken && (entry.owner.is_some() || planted!(NestedLeaseKept)) {
+        if spoken && planted!(NestedLeaseKept) {
             return;
         }
-        // By less than that it would only be the rounding of leases.
-        if entry.valid_until > until + DRIFT_FIXED {
-            entry.valid_until = until;
-        }
+        entry.valid_until = entry.valid_until.min(until);
         if told {
             // Without a token left the beat brings more, and its answer leads here again.
             if spoken && entry.used < entry.end {

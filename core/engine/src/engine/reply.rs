@@ -11,7 +11,6 @@ use crate::engine::slab::Key;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Note, Outcome};
 use crate::hold::{How, LossReason};
-use crate::options::Keeping;
 use crate::reply::{Body, Failure, Push, Refusal, RefusalKind, Released, Reply, Standing, State};
 use crate::request::RequestId;
 use crate::time::Time;
@@ -165,11 +164,8 @@ impl<C: Clone> Engine<C> {
         how: How,
     ) {
         // A waiter is granted the lease that it queued with, which may be less.
-        let mut longer = planted!(ClaimNotRenewed);
-        longer |= planted!(LongerLeaseCounted);
+        let longer = planted!(ClaimNotRenewed) || planted!(LongerLeaseCounted);
         let lease = if longer { lease } else { lease.min(state.lease) };
-        // Or more, of a waiter who is gone: told so at once.
-        let kept = self.options.keeping == Keeping::Leases && state.lease > lease;
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.at = At::Held;
         entry.token = state.token;
@@ -188,17 +184,12 @@ impl<C: Clone> Engine<C> {
         }
         self.beat_by(key, sent + lease / 3);
         self.deliver(now, key, how);
-        if kept && !planted!(HandOffUntold) {
-            self.beat_by(key, now);
-        }
     }
 
     /// Gives an entry that is held and that nobody has yet to whoever is next.
     pub(super) fn deliver(&mut self, now: Time, key: Key, how: How) {
         let Some(entry) = self.entries.get(key) else { return };
-        if entry.at != At::Held || entry.holder.is_some() || entry.parting.is_some() {
-            return;
-        }
+        debug_assert!(entry.at == At::Held && entry.holder.is_none() && entry.parting.is_none());
         if entry.valid_until <= now && !planted!(LeaseNotLookedAtAgain) {
             return self.expire(now, key);
         }

@@ -143,6 +143,19 @@ fn a_lock_that_nobody_uses_gives_its_place_to_the_next() {
 }
 
 #[test]
+fn an_id_is_random_but_for_the_place_of_its_entry() {
+    let (mut engine, _) = engine(Options::default());
+    let place = Key { index: 7, serial: 1 };
+    let ids: Vec<u128> = (0..64).map(|_| engine.mint(place).0).collect();
+    assert!(ids.iter().all(|id| *id as u32 == 7));
+    // Of 64 flips of a coin, that all fall alike is not seen.
+    for bit in 32..128 {
+        let ones = ids.iter().filter(|id| **id >> bit & 1 == 1).count();
+        assert!((1..64).contains(&ones), "bit {bit}");
+    }
+}
+
+#[test]
 fn an_entry_that_leaves_is_not_settled() {
     let parting = || Parting {
         call: None,
@@ -162,6 +175,22 @@ fn an_entry_that_leaves_is_not_settled() {
     assert!(!engine.is_settled());
     *engine.entries.get_mut(key).unwrap() = entry();
     assert!(engine.is_settled());
+}
+
+#[test]
+fn a_lost_hold_is_followed_by_a_wait_only_where_somebody_waits() {
+    for waits in [false, true] {
+        let (mut engine, lock) = engine(Options::default());
+        let key = engine.entries.insert(Entry { at: At::Held, ..entry() });
+        let locked = engine.lock_mut(lock.0).unwrap();
+        (locked.entry, locked.entries) = (Some(key), 1);
+        if waits {
+            engine.acquire(BEGIN, lock, Ask::local(1), 1).unwrap();
+        }
+        engine.lose(BEGIN, key, LossReason::Gone);
+        assert_eq!(engine.lock_ref(lock.0).unwrap().entry.is_some(), waits);
+        assert_eq!(engine.entries.keys().len(), 1 + usize::from(waits));
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ const SILENT: u64 = 2;
 /// Of the hold that was released last it keeps the first half of the id.
 ///
 /// # Errors
-/// The error that a script would give: `LAYOUT <version>` or `FOREIGN`.
+/// The error that a script would give: `LAYOUT <version>`, `FOREIGN` or `DAMAGED`.
 pub fn decode_record(record: &[Value], queue: &[Value]) -> Result<Record, String> {
     if !record.is_empty() {
         match field(record, "v").and_then(Value::number) {
@@ -28,7 +28,7 @@ pub fn decode_record(record: &[Value], queue: &[Value]) -> Result<Record, String
             _ => return Err("FOREIGN".to_owned()),
         }
     }
-    read(record, queue).ok_or_else(|| "FOREIGN".to_owned())
+    read(record, queue).ok_or_else(|| "DAMAGED".to_owned())
 }
 
 fn field<'a>(record: &'a [Value], name: &str) -> Option<&'a Value> {

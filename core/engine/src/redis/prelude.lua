@@ -418,8 +418,9 @@ local function finish(s, id, used, how)
       s.abandoned = NO
     end
     if #s.holds == 0 then
+      -- Another hold of an explicit owner may have shown more.
+      s.last = math.max(s.token, used, s.owner ~= '' and s.used or 0)
       vacate(s)
-      s.last = math.max(s.token, used)
       s.token = s.last
     end
     return told and 0 or 1

@@ -40,7 +40,7 @@ impl Record {
         let first = self.waiters.first().is_some_and(|waiter| waiter.hold == id);
         State {
             // The lock is free, and whoever is next was not found within one contact: look again.
-            expires_in: if cut && self.holds.is_empty() {
+            expires_in: if cut {
                 Some(Duration::ZERO)
             } else {
                 self.expires_in(now).filter(|_| first)

@@ -171,8 +171,9 @@ impl Queue {
             self.parked.insert((waiter.ticket, Reverse(waiter.hold)));
             return;
         }
-        let at = self.listed.partition_point(|other| *other < place);
-        self.listed.insert(at, place);
+        if let Err(at) = self.listed.binary_search(&place) {
+            self.listed.insert(at, place);
+        }
         if let Some(owner) = &waiter.owner {
             self.owned.entry(owner.clone()).or_default().insert(place);
         }

@@ -83,8 +83,10 @@ impl Record {
                 self.abandoned = Abandoned::No;
             }
             if !self.is_exclusive() {
+                // Another hold of an explicit owner may have shown more.
+                let shown = if self.owner.is_some() { self.used } else { 0 };
                 self.vacate();
-                self.give_back(release.used);
+                self.give_back(release.used.max(shown));
             }
             return if release.told { Released::Done } else { Released::Left };
         }

@@ -185,7 +185,7 @@ impl Machine {
         let names = match place.take(&Part::List) {
             Some(Ok(ZkReply::Children { names, .. })) => names,
             // The lock's own node is gone, so whatever was below it is.
-            Some(Err(ZkError::NoNode)) if place.node.is_some() && !planted!(ZkFailedListKept) => {
+            Some(Err(ZkError::NoNode)) if !planted!(ZkFailedListKept) => {
                 return self.node_gone(hold);
             }
             Some(Err(error)) => return self.acquire_failed(hold, &error),

@@ -71,3 +71,15 @@ fn a_listing_lasts_while_the_store_answers() {
     talk.pass(SECOND * 4);
     talk.end();
 }
+
+#[test]
+fn a_listing_without_a_connection_ends_at_its_bound() {
+    let mut talk = Talk::new("listing_cut");
+    let now = talk.time();
+    talk.engine.list(now, "a", 10, 1);
+    talk.step("list 1");
+    talk.pass(MS * 100);
+    talk.down();
+    talk.pass(SECOND * 5);
+    talk.end();
+}

@@ -130,7 +130,7 @@ fn closing_ends_all_there_is() {
             _ => talk.say(granted(TOKEN)),
         }
     }
-    assert!(talk.engine.is_closed());
+    assert!(talk.engine.is_closed() && talk.engine.has_left_nothing());
     talk.engine.close(now, 9);
     talk.step("close 9");
     talk.end();
@@ -147,6 +147,6 @@ fn a_close_that_the_store_does_not_confirm_ends_in_time() {
     talk.pass(MS * 499);
     assert!(!talk.engine.is_closed());
     talk.pass(MS);
-    assert!(talk.engine.is_closed());
+    assert!(talk.engine.is_closed() && !talk.engine.has_left_nothing());
     talk.end();
 }

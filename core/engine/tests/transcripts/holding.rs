@@ -1,12 +1,12 @@
 //! A holder: how it is granted the lock, renewed, extended, and told.
 
 use fencelock_engine::reply::{
-    Abandoned, Body, Failure, Push, RefusalKind, Released, Standing, State,
+    Abandoned, Body, Failure, Push, Refusal, RefusalKind, Released, Standing, State,
 };
 use fencelock_engine::request::Op;
 use fencelock_engine::{Ask, Name, Options};
 
-use crate::talk::{MS, SECOND, TOKEN, Talk, granted, leased, refused};
+use crate::talk::{MS, SECOND, TOKEN, Talk, explicit, granted, leased, refused};
 
 #[test]
 fn the_watchdog_renews_a_third_of_the_way_and_again_soon_when_that_fails() {
@@ -143,6 +143,36 @@ fn leases_are_kept_extended_and_let_end() {
 }
 
 #[test]
+fn an_extended_hold_is_renewed_for_as_long_as_any_other() {
+    let mut talk = Talk::new("extended");
+    talk.take(1, 1);
+    talk.say(granted(TOKEN));
+    talk.extend(2, 1, SECOND * 90);
+    talk.say(State { lease: SECOND * 90, ..granted(TOKEN) });
+    talk.pass(SECOND * 31);
+    talk.say(State { lease: SECOND * 59, ..granted(TOKEN) });
+    talk.pass(SECOND * 10);
+    talk.end();
+}
+
+/// Another hold of the owner may have shown the token under which it speaks as another holder.
+#[test]
+fn an_explicit_owners_lease_is_taken_back_under_the_first_token_that_is_free() {
+    let mut talk = Talk::new("owner_keeps");
+    talk.acquire(1, Ask { lease: Some(SECOND * 10), ..explicit("job") });
+    talk.say(State { lease: SECOND * 10, ..granted(TOKEN) });
+    talk.extend(2, 1, SECOND * 90);
+    // The extend has failed by then.
+    talk.pass(SECOND * 4);
+    for _ in 0..2 {
+        talk.say(State { lease: SECOND * 90, ..granted(TOKEN) });
+    }
+    talk.say(State { lease: MS * 5_960, ..granted(TOKEN) });
+    talk.pass(SECOND * 8);
+    talk.end();
+}
+
+#[test]
 fn a_store_that_keeps_more_than_was_asked_is_told_at_once() {
     let mut talk = Talk::new("kept");
     talk.acquire(1, leased(SECOND * 2, 1));
@@ -186,5 +216,24 @@ fn a_session_is_looked_at_in_its_own_time() {
         }
     }
     talk.pass(SECOND * 5);
+    talk.end();
+}
+
+/// As when the server had to be sent the script anew.
+#[test]
+fn a_renewal_that_the_store_wants_again_is_repeated_at_once_three_times() {
+    let mut talk = Talk::new("renewal_again");
+    talk.take(1, 1);
+    talk.say(granted(TOKEN));
+    talk.pass(SECOND * 11);
+    for _ in 0..5 {
+        let message = "no".to_owned();
+        let again = Refusal { kind: RefusalKind::Again, message };
+        talk.body(Body::Beat(vec![Err(again)]));
+        talk.pass(MS);
+    }
+    talk.pass(SECOND);
+    talk.say(granted(TOKEN));
+    talk.pass(SECOND * 11);
     talk.end();
 }

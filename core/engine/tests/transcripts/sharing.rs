@@ -39,6 +39,37 @@ fn a_run_ends_after_so_many_grants() {
 }
 
 #[test]
+fn a_run_counts_only_while_others_wait() {
+    let mut talk = holding("run_alone", runs(2, SECOND), 6, granted(TOKEN));
+    let (lock, hold) = (Name::new("x").unwrap(), talk.seen[0]);
+    for call in 1..6 {
+        if call == 3 {
+            talk.push(Push::Wanted { lock: lock.clone(), hold });
+        }
+        talk.pass(MS);
+        talk.release(call);
+    }
+    talk.end();
+}
+
+#[test]
+fn a_lock_whose_acquire_may_still_come_is_left_before_it_is_queued_for_again() {
+    let mut talk = Talk::with("run_exposed", runs(1, SECOND));
+    for owner in 1..=3 {
+        talk.take(owner, u64::from(owner));
+    }
+    talk.fail(Failure::Unknown);
+    talk.pass(MS * 20);
+    talk.say(State { others_waiting: 1, ..granted(TOKEN) });
+    talk.release(1);
+    // A copy of the acquire would hold what a release along with the next one ended.
+    talk.release(2);
+    talk.released(Released::Done);
+    talk.pass(SECOND);
+    talk.end();
+}
+
+#[test]
 fn a_run_ends_after_so_long_and_before_latecomers() {
     for (name, span) in [("run_in_time", MS * 9), ("run_at_end", MS * 10)] {
         let mut talk = holding(name, runs(64, MS * 10), 3, granted(TOKEN));

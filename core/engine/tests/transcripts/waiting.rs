@@ -31,6 +31,19 @@ fn a_waiter_shows_itself_in_time_for_its_turn() {
 }
 
 #[test]
+fn what_is_due_soon_goes_along_with_a_heartbeat_and_what_is_due_later_does_not() {
+    let mut talk = Talk::new("together");
+    let quarter = Options::default().heartbeat() / 4;
+    for (call, owner) in [(1, "first"), (2, "soon"), (3, "later")] {
+        talk.acquire(call, explicit(owner));
+        talk.say(queued(70 + u64::from(call), 0));
+        talk.pass(quarter);
+    }
+    talk.pass(SECOND);
+    talk.end();
+}
+
+#[test]
 fn a_short_claim_is_looked_after_more_often() {
     let mut talk = Talk::new("short_claim");
     talk.acquire(1, leased(MS * 600, 1));

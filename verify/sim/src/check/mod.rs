@@ -101,6 +101,29 @@ pub(crate) struct StoreGrant {
     pub abandoned: Option<Abandoned>,
     /// The latest time at which it was not granted yet, if that is known.
     pub asked: Option<Instant>,
+    /// The hold that was granted to the caller in the same step, when this one joins it.
+    pub joins: Option<HoldId>,
+}
+
+/// The hold that a request's own answer grants under a token.
+fn granted_to_caller(
+    op: &Op,
+    result: &Result<Reply, Failure>,
+    lock: &Name,
+    token: u64,
+) -> Option<HoldId> {
+    let granted = |state: &State| state.standing == Standing::Granted && state.token == token;
+    match (op, &result.as_ref().ok()?.body) {
+        (Op::Acquire(ask), Body::Acquire(state)) => {
+            (ask.lock == *lock && granted(state)).then_some(ask.hold)
+        }
+        (Op::Beat(beats), Body::Beat(states)) => beats
+            .iter()
+            .zip(states)
+            .find(|(beat, state)| beat.lock == *lock && state.as_ref().is_ok_and(granted))
+            .map(|(beat, _)| beat.hold),
+        _ => None,
+    }
 }
 
 /// All checkers of a run.
@@ -205,7 +228,7 @@ impl Checks {
     /// The store went back to an earlier state.
     pub fn rolled_back(&mut self, at: Instant) {
         self.shown.fill((HoldId(0), 0));
-        self.token.rolled_back();
+        self.token.rolled_back(at);
         self.told.unclear();
         self.sharing.forgets(None);
         self.abandoned.spoiled(at, None);
@@ -277,8 +300,7 @@ impl Checks {
                 for granted_at in self.token.up_to(lock, what.token) {
                     self.exclusion.ends(lock, granted_at);
                 }
-            } else if let Some(tenure) = self.token.newest(lock).filter(|it| it.first <= what.token)
-            {
+            } else if let Some(tenure) = self.token.broken(lock, what.token) {
                 self.exclusion.ends(lock, tenure.granted_at);
             }
             self.abandoned.spoiled(at, Some(lock));
@@ -286,6 +308,7 @@ impl Checks {
         }
         for (to, push) in sent {
             if let Push::Granted { lock, hold, token, abandoned, .. } = push {
+                let joins = granted_to_caller(op, result, lock, *token);
                 let lock = index(lock);
                 let passed = self.queue.passes_caller(lock, *hold, op, result);
                 self.keep("queue order", at, passed.map_err(Slip::Broken));
@@ -298,6 +321,7 @@ impl Checks {
                     mode: Mode::Exclusive,
                     abandoned: Some(*abandoned),
                     asked: None,
+                    joins,
                 };
                 let rests = self.queue.may_rest(lock, *hold);
                 self.store_granted(at, clock, grant);
@@ -329,6 +353,7 @@ impl Checks {
                         mode: ask.mode,
                         abandoned: Some(state.abandoned),
                         asked: self.queue.heard_at(lock, ask.hold),
+                        joins: None,
                     };
                     self.store_granted(at, clock, grant);
                 }
@@ -372,6 +397,7 @@ impl Checks {
                     mode: beat.mode,
                     abandoned: Some(state.abandoned),
                     asked: self.queue.heard_at(lock, hold),
+                    joins: None,
                 };
                 self.store_granted(at, clock, grant);
             }

@@ -286,7 +286,10 @@ impl QueueOrder {
             )));
         }
         let queue = &self.locks[grant.lock];
-        let mine = queue.iter().find(|it| it.hold == grant.hold).map_or(u64::MAX, |it| it.ticket);
+        let place = |hold| queue.iter().find(|it| it.hold == hold).map(|it| it.ticket);
+        // Whoever joins the caller's own grant has come no later than the caller.
+        let mine = [Some(grant.hold), grant.joins].into_iter().flatten().filter_map(place).min();
+        let mine = mine.unwrap_or(u64::MAX);
         let passed = queue.iter().find(|it| {
             it.hold != grant.hold
                 && it.ticket < mine

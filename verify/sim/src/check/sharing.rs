@@ -386,5 +386,6 @@ fn grant(lock: usize, hold: &HoldInfo, contact: &Contact<'_>) -> Option<StoreGra
         mode: hold.mode,
         abandoned: pushed.or_else(replied),
         asked: None,
+        joins: None,
     })
 }

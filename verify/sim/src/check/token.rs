@@ -41,8 +41,8 @@ struct Lock {
     written: u64,
     /// The counter was lost since the last grant.
     forgotten: bool,
-    /// The store went back to an earlier state since.
-    rolled_back: bool,
+    /// When the store went back to an earlier state since.
+    rolled_back: Option<Instant>,
     /// When it was lost last, by the store's clock; and whether that was within two blocks.
     lost_at: u64,
     lost_twice: bool,
@@ -72,6 +72,8 @@ pub(crate) struct TokenOrder {
     locks: Vec<Lock>,
     /// For how long an idle record is kept, in microseconds.
     retention: u64,
+    /// Some grants are seen only some time after they were made.
+    unseen: bool,
     /// The store's clock went back in this run.
     pub went_back: bool,
     /// Grants are seen when they are made.
@@ -83,6 +85,7 @@ impl TokenOrder {
         TokenOrder {
             locks: (0..plan.locks).map(|_| Lock::default()).collect(),
             retention: plan.options.retention.as_micros() as u64,
+            unseen: plan.polling.contains(&true),
             went_back: false,
             exact: plan.shares(),
         }
@@ -105,7 +108,7 @@ impl TokenOrder {
         let it = &mut self.locks[lock];
         let known = it.known();
         it.rested = Some(clock);
-        if clock <= known && !it.forgotten && !it.rolled_back && !it.excused {
+        if clock <= known && !it.forgotten && it.rolled_back.is_none() && !it.excused {
             it.rested = None;
             return Err(format!("lock {lock}: forgotten at {clock}, and {known} was given out"));
         }
@@ -113,9 +116,9 @@ impl TokenOrder {
     }
 
     /// The store went back to an earlier state.
-    pub fn rolled_back(&mut self) {
+    pub fn rolled_back(&mut self, at: Instant) {
         for it in &mut self.locks {
-            it.rolled_back = true;
+            it.rolled_back = Some(at);
         }
     }
 
@@ -152,15 +155,17 @@ impl TokenOrder {
             if same {
                 return Ok(false);
             }
-        } else if grant.owner.is_some()
-            && lock.rolled_back
-            && grant.token < lock.known()
-            && !self.exact
+        } else if let Some(back) =
+            lock.rolled_back.filter(|_| grant.token < lock.known() && !self.exact)
         {
             // A hold that was over, and of which nobody had heard, lives again in what the store
-            // went back to, and its owner joins it.
-            lock.tenures.insert(grant.token, Tenure::of(grant, at));
-            return Ok(false);
+            // went back to, and its owner joins it, or who polls finds it. No grant is made now with
+            // a token that lies behind the clock.
+            if grant.owner.is_some() || self.unseen && grant.token < clock {
+                let since = if grant.owner.is_some() { at } else { back };
+                lock.tenures.insert(grant.token, Tenure::of(grant, since));
+                return Ok(false);
+            }
         }
         let repeated = lock.tenures.contains_key(&grant.token) || grant.token <= lock.highest;
         let before = lock.tenures.last_key_value().map_or(0, |(first, _)| *first);
@@ -183,7 +188,7 @@ impl TokenOrder {
         // As long as tokens stay below one that was granted before the loss, they may meet it.
         lock.forgotten &= grant.token < before;
         lock.behind &= lock.forgotten;
-        lock.rolled_back &= lock.forgotten;
+        lock.rolled_back = lock.rolled_back.filter(|_| lock.forgotten);
         (lock.rested, lock.set_back) = (None, false);
         lock.tenures.insert(grant.token, Tenure::of(grant, at));
         Ok(true)
@@ -194,9 +199,12 @@ impl TokenOrder {
         self.locks[lock].tenures.range(..=token).map(|(_, tenure)| tenure.granted_at)
     }
 
-    /// The store's newest grant.
-    pub fn newest(&self, lock: usize) -> Option<&Tenure> {
-        self.locks[lock].tenures.last_key_value().map(|(_, tenure)| tenure)
+    /// The tenure that the store ended for an operator who named a token: its newest grant, unless that
+    /// came later. Where tokens went back it is the very one that was named.
+    pub fn broken(&self, lock: usize, token: u64) -> Option<&Tenure> {
+        let tenures = &self.locks[lock].tenures;
+        let newest = tenures.last_key_value().map(|(_, tenure)| tenure);
+        newest.filter(|it| it.first <= token).or_else(|| tenures.get(&token))
     }
 
     /// The grant of the store under which a client's token was given out.

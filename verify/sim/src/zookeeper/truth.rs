@@ -324,6 +324,7 @@ impl Truth {
             mode: fencelock_engine::request::Mode::Exclusive,
             abandoned: Some(Abandoned::Unknown),
             asked: None,
+            joins: None,
         };
         checks.tenure(now, grant);
     }

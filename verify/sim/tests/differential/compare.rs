@@ -145,7 +145,7 @@ pub struct World {
     pub now: u64,
     pub names: Vec<Name>,
     pub records: Vec<Record>,
-    clients: Vec<Client>,
+    pub clients: Vec<Client>,
     denied: bool,
     /// Of whose queue one key is lost: the next contact mends it.
     torn: Vec<bool>,

@@ -11,7 +11,7 @@ const BEGIN: u64 = 1_700_000_000_000_000;
 const SILENCE: Duration = Duration::from_secs(2);
 
 impl World {
-    fn ask(&self, hold: u128, wait: bool) -> Op {
+    pub fn ask(&self, hold: u128, wait: bool) -> Op {
         let claim = Duration::from_secs(1);
         Op::Acquire(Acquire {
             lock: self.names[0].clone(),
@@ -28,35 +28,60 @@ impl World {
         })
     }
 
-    fn give_up(&self, hold: u128) -> Op {
+    pub fn give_up(&self, hold: u128) -> Op {
         let (lock, used) = (self.names[0].clone(), self.records[0].token);
         let retention = Duration::from_secs(86_400);
         Op::Release(Release { retention, ..Release::new(lock, HoldId(hold << 64), used) })
     }
 
-    fn look(&self) -> Op {
+    pub fn look(&self) -> Op {
         Op::Inspect(self.names[0].clone())
     }
 
-    fn beat(&self, hold: u128) -> Op {
+    pub fn beat(&self, hold: u128) -> Op {
         let (lease, hold) = (Duration::from_secs(30), HoldId(hold << 64));
         let lock = self.names[0].clone();
         Op::Beat(vec![Beat { silence: SILENCE, ..Beat::new(lock, hold, lease) }])
     }
 }
 
-/// So many wait and fall silent, and one comes after them who lives. The holder releases, or its lease
-/// ends, which whoever comes next finds.
-pub fn compare(server: &mut dyn Server, silent: u128, releases: bool) {
+/// The lock is held by the one after so many who wait.
+fn crowded(server: &mut dyn Server, waiters: u128) -> World {
     let mut world = World::new(server, BEGIN);
-    let (holder, last) = (silent + 1, silent + 2);
-    let op = world.ask(holder, false);
+    let op = world.ask(waiters + 1, false);
     let _ = world.answers(server, 0, &op, "its first");
-    for waiter in 1..=silent {
+    for waiter in 1..=waiters {
         world.now += 10;
         let op = world.ask(waiter, true);
         let _ = world.answers(server, 1, &op, "the crowd comes");
     }
+    world
+}
+
+/// All fall silent, and the lease ends, before anybody looks: each contact passes over as many as one
+/// does and calls who came last, who is heard then and has the lock in the end.
+pub fn compare_left(server: &mut dyn Server, silent: u128) {
+    let mut world = crowded(server, silent);
+    world.now += 40_000_000;
+    for op in [
+        world.ask(silent + 2, false),
+        world.look(),
+        world.beat(silent),
+        world.ask(silent, true),
+        world.ask(silent + 3, true),
+        world.look(),
+    ] {
+        world.now += 10;
+        let trace = format!("{silent} left, at {}: {op:?}", world.now);
+        let _ = world.step(server, 1, &op, &trace);
+    }
+}
+
+/// So many wait and fall silent, and one comes after them who lives. The holder releases, or its lease
+/// ends, which whoever comes next finds.
+pub fn compare(server: &mut dyn Server, silent: u128, releases: bool) {
+    let mut world = crowded(server, silent);
+    let (holder, last) = (silent + 1, silent + 2);
     let mut at = |world: &mut World, client: usize, op: &Op| {
         world.now += 10;
         let trace = format!("{silent} silent, at {}: {op:?}", world.now);

@@ -16,6 +16,7 @@ mod model;
 mod plan;
 mod real;
 mod resp;
+mod strange;
 
 use compare::{Counts, Server};
 
@@ -58,6 +59,14 @@ fn scripts_agree_with_the_rules_on_a_crowd_on_the_modelled_server() {
         crowd::compare(&mut server, silent, true);
         crowd::compare(&mut server, silent, false);
     }
+    for silent in [512, 513, 1_100] {
+        crowd::compare_left(&mut server, silent);
+    }
+}
+
+#[test]
+fn a_key_that_holds_something_else_is_left_alone_on_the_modelled_server() {
+    strange::compare(&mut model::Model::default());
 }
 
 #[test]

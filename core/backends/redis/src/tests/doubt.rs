@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use fencelock_engine::redis::{Codec, Inbox};
 use fencelock_engine::reply::{Body, Reply};
+use fencelock_engine::request::RequestId;
 use fencelock_engine::transport::{Doubt, Sink};
 use fencelock_engine::{Acquired, Ask, ClientId, Effect, Engine, Event, Name, Options, Time};
 
@@ -31,6 +32,8 @@ struct World {
     shared: Shared,
     /// What the pump has read and not passed on.
     read: Vec<Event>,
+    /// The request whose script the server has forgotten.
+    forgotten: Option<RequestId>,
     /// What the thread that woke the engine has yet to tell the transport.
     doubt: Option<Doubt>,
 }
@@ -42,8 +45,10 @@ enum Step {
     Tell,
     /// Reads the answer of the oldest request.
     Read,
-    /// Reads that the server has forgotten a script, and asks for it.
+    /// Reads that the server has forgotten a script.
     Forgotten,
+    /// Asks it to load that.
+    Load,
     Pass,
     /// The connection ends, and another is up.
     Anew,
@@ -56,7 +61,7 @@ impl World {
         let engine = Arc::new(Engines(Mutex::new((engine, Time::ZERO))));
         let codec = Codec::new(ClientId::new(1, "").unwrap(), "fl:").unwrap();
         let shared = Shared::new(codec, engine.clone());
-        let mut world = World { engine, shared, read: Vec::new(), doubt: None };
+        let mut world = World { engine, shared, read: Vec::new(), forgotten: None, doubt: None };
         world.up();
         for call in [1, 2] {
             let (engine, now) = &mut *world.engine.0.lock().unwrap();
@@ -111,8 +116,11 @@ impl World {
                 let Some(Awaited::Request(request, _)) = self.shared.answered() else {
                     panic!("nothing is awaited");
                 };
-                let script = Codec::scripts()[0];
-                self.shared.load(&script, request);
+                self.forgotten = Some(request);
+            }
+            Step::Load => {
+                let request = self.forgotten.take().expect("a script was forgotten");
+                self.shared.load(&Codec::scripts()[0], request);
             }
             Step::Pass => self.shared.deliver(&mut self.read),
             Step::Anew => {
@@ -154,11 +162,12 @@ fn orders(one: &[Step], other: &[Step]) -> Vec<Vec<Step>> {
 
 #[test]
 fn engine_and_transport_doubt_a_connection_both_or_neither() {
-    let threads: [&[Step]; 6] = [
+    let threads: [&[Step]; 7] = [
         &[Step::Read, Step::Pass],
         &[Step::Read, Step::Read, Step::Pass],
-        &[Step::Forgotten, Step::Pass],
-        &[Step::Forgotten, Step::Read, Step::Pass],
+        &[Step::Forgotten, Step::Load, Step::Pass],
+        &[Step::Forgotten, Step::Load, Step::Read, Step::Pass],
+        &[Step::Read, Step::Forgotten, Step::Load, Step::Pass],
         &[Step::Anew],
         &[Step::Read, Step::Pass, Step::Anew],
     ];

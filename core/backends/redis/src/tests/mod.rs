@@ -5,4 +5,5 @@ mod doubt;
 mod encode;
 mod resp;
 mod secrets;
+mod survey;
 mod url;

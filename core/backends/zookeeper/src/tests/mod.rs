@@ -1,3 +1,4 @@
+mod doubts;
 mod panics;
 mod survey;
 mod url;

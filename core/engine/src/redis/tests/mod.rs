@@ -2,12 +2,14 @@
 
 use super::error::refusal;
 use super::key::{decode_name, encode_name};
-use super::{Codec, Command, ListStep, Listing, Value, Words};
+use super::{Codec, Command, ListStep, Listing, Value, Words, decode_record};
 use crate::id::{ClientId, HoldId};
 use crate::name::Name;
 use crate::reply::{Abandoned, Body, Failure, Push, RefusalKind, Reply};
 use crate::request::{Beat, Break, Op};
 use crate::secret::Secrets;
+use crate::store::Record;
+use crate::token::MAX_STORE_TIME;
 use std::time::Duration;
 
 fn codec(prefix: &str) -> Codec {
@@ -53,6 +55,7 @@ fn words_are_kept_apart_and_only_the_empty_tail_is_left_out() {
     assert!(left.iter().enumerate().all(|(at, word)| words.get(at) == Some(word.as_bytes())));
     assert_eq!((hold.len(), HoldId::parse(&hold)), (32, Some(HoldId(0xfe))));
     words = ["", ""].into_iter().collect();
+    assert!(!words.is_empty());
     words.trim();
     assert!(words.is_empty());
 }
@@ -87,6 +90,20 @@ fn a_newer_layout_and_a_foreign_key_say_what_to_do() {
     let foreign =
         refusal("WRONGTYPE Operation against a key", Some("fl:{job}"), &Secrets::default());
     assert!(foreign.message.contains("fl:{job}") && foreign.message.contains("another program"));
+}
+
+#[test]
+fn a_record_of_another_layout_is_not_read() {
+    let read = |fields: &[&str]| {
+        decode_record(&fields.iter().map(|it| bytes(it)).collect::<Vec<_>>(), &[])
+    };
+    assert_eq!(read(&[]), Ok(Record::default()));
+    assert_eq!(read(&["v", "1"]), Ok(Record::default()));
+    assert_eq!(read(&["v", "2"]), Err("LAYOUT 2".to_owned()));
+    for fields in [["v", "0"], ["v", "-2"], ["v", "two"], ["t", "7"]] {
+        assert_eq!(read(&fields), Err("FOREIGN".to_owned()), "{fields:?}");
+    }
+    assert_eq!(read(&["v", "1", "t", "x"]), Err("DAMAGED".to_owned()));
 }
 
 #[test]
@@ -144,6 +161,14 @@ fn garbled_replies_are_refused_and_do_not_panic() {
     {
         let Err(Failure::Refused(refused)) = codec("fl:").decode(&op, value) else { panic!() };
         assert_eq!(refused.kind, RefusalKind::Misconfigured);
+        assert!(refused.message.contains("answer to 'break'"), "{}", refused.message);
+    }
+}
+
+#[test]
+fn a_server_whose_clock_leaves_no_room_for_tokens_is_refused() {
+    for (now, fits) in [(0, true), (MAX_STORE_TIME - 1, true), (MAX_STORE_TIME, false)] {
+        assert_eq!(Codec::check_time(now).is_ok(), fits, "{now}");
     }
 }
 
@@ -211,6 +236,8 @@ fn a_prefix_that_would_break_the_slots_is_refused() {
     for prefix in ["a{", "}", "\0", &"x".repeat(65)] {
         assert!(Codec::new(client.clone(), prefix).is_err());
     }
+    assert!(Codec::new(client.clone(), &"x".repeat(64)).is_ok());
+    assert!(Codec::new(client, &"é".repeat(32)).is_ok(), "64 bytes");
     assert_eq!(codec("fl:").channel(), b"fl:inbox:0000000000000001");
 }
 

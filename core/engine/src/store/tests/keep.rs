@@ -64,9 +64,12 @@ fn a_record_is_looked_at_seldom_and_forgotten_when_it_may_be() {
     bench.wait(20);
     keep.used(&bench.record, bench.now, Duration::from_secs(6));
     bench.now += 10 * minute;
+    let mut looks = 1;
     while !over(&mut bench, &mut keep) {
         bench.now = keep.due;
+        looks += 1;
     }
+    assert_eq!(looks, 2, "one that is rid of them, one at the end of the day");
     assert!(bench.record.holds.is_empty() && bench.record.waiters.is_empty());
     assert_eq!(bench.record.abandoned, Abandoned::Yes);
 }

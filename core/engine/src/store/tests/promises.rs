@@ -127,6 +127,26 @@ fn promise_07_the_first_word_of_another_local_holder_sets_the_lease_and_late_cop
 }
 
 #[test]
+fn promise_07_what_one_of_an_owners_holds_showed_bears_on_no_later_tenure() {
+    let mut bench = Bench::new();
+    let micros = |state: State| state.lease.as_micros() as u64;
+    let token = bench.owned(10, "order 7").token;
+    bench.owned(20, "order 7");
+    // One asks for less than it did before, and speaks as another for it; the other knows nothing of that.
+    assert_eq!(micros(bench.beat_for(10, 600 * LEASE, token)), 600 * LEASE);
+    assert_eq!(micros(bench.beat_for(10, LEASE, token + 9)), LEASE);
+    assert_eq!(micros(bench.beat_for(20, 2 * LEASE, token)), 2 * LEASE, "renewed all the same");
+    assert_eq!(bench.end(10, token + 9, true, false), Released::Done);
+    assert_eq!(bench.end(20, token, true, false), Released::Done);
+    // Though the clock does not show it, nothing of the next tenure is taken for a late copy.
+    bench.now -= SECOND;
+    let next = bench.try_it(30).token;
+    assert!(next > token + 9, "{next} after {}", token + 9);
+    bench.beat_for(30, LEASE, next);
+    assert_eq!(micros(bench.beat_for(30, 2 * LEASE, next)), 2 * LEASE);
+}
+
+#[test]
 fn promise_09_release_hands_the_lock_to_the_first_waiter_and_wakes_it_only() {
     let mut bench = Bench::new();
     bench.wait(10);
@@ -305,4 +325,19 @@ fn who_waits_within_a_client_is_kept_with_its_entry() {
     assert_eq!(seen(&bench), (0, vec![1], 2));
     bench.release(10);
     assert_eq!(seen(&bench), (1, vec![], 1), "it goes along with the grant");
+}
+
+/// Where the store may not publish, whoever came last is called in vain.
+#[test]
+fn a_call_for_another_contact_that_nobody_can_hear_is_told() {
+    for denied in [false, true] {
+        let mut bench = Bench::new();
+        bench.try_it(1);
+        for waiter in 10..10 + 513 {
+            bench.wait(waiter);
+        }
+        bench.now += LEASE;
+        bench.denied = denied;
+        assert_eq!(bench.try_it(2).publish_failed, denied);
+    }
 }

@@ -173,6 +173,31 @@ fn p09_the_predecessors_end_is_no_grant_while_others_come_before() {
     assert_eq!(state.abandoned, Abandoned::No);
 }
 
+/// Who comes before may forbid to read its node; whether it is there can be known.
+#[test]
+fn p09_a_predecessor_that_may_not_be_read_and_goes_is_not_waited_for() {
+    let mut talk = Talk::new();
+    talk.acquire(2, true);
+    talk.answer([created(2, 5, 100), children(&[&node(1, 4), &node(2, 5)]), data("")]);
+    talk.answer([Err(ZkError::NoAuth)]);
+    assert_eq!(talk.ops(), [&ZkOp::Exists { path: path(&node(1, 4)), watch: true }]);
+    talk.answer([Ok(ZkReply::Exists(None))]);
+    talk.answer([children(&[&node(2, 5)]), data("")]);
+    assert_eq!(talk.pushes(), [Push::Changed { lock: name(), hold: hold(2) }]);
+}
+
+/// It was read while it held, and not again before it went.
+#[test]
+fn p12_who_held_the_lock_is_remembered_over_a_reconnect() {
+    let mut talk = Talk::waiting(2, 5);
+    talk.reattach();
+    talk.answer([children(&[&node(1, 4), &node(2, 5)]), data("")]);
+    talk.answer([Err(ZkError::NoNode)]);
+    talk.answer([children(&[&node(2, 5)]), data("")]);
+    let beat = talk.beat(2);
+    assert_eq!(talk.state(beat).abandoned, Abandoned::Yes, "one of ours, and it said nothing");
+}
+
 #[test]
 fn a_change_while_a_list_is_under_way_is_not_lost() {
     let mut talk = Talk::waiting(2, 5);
@@ -261,6 +286,31 @@ fn near_the_wrap_an_empty_container_is_made_anew_and_another_is_refused() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn p04_a_container_whose_removal_was_not_answered_is_looked_at_again() {
+    let worn = i32::MAX - 10;
+    let mut talk = Talk::new();
+    let request = talk.acquire(1, true);
+    talk.answer([created(1, worn, 100), children(&[&node(1, worn)]), data("")]);
+    talk.answer([lost()]);
+    assert_eq!(talk.reply(request), Err(Failure::Unknown));
+    assert!(talk.calls.is_empty(), "{:?}", talk.ops());
+}
+
+/// Another made its node between the look and the making.
+#[test]
+fn a_try_that_finds_another_first_takes_its_node_away_and_says_how_many_wait() {
+    let mut talk = Talk::new();
+    let request = talk.acquire(2, false);
+    talk.answer([done(), children(&[])]);
+    let names = [node(1, 4), node(2, 5), node(3, 6)];
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    talk.answer([created(2, 5, 100), children(&names), data("")]);
+    talk.answer([done()]);
+    let state = talk.state(request);
+    assert_eq!((state.standing, state.others_waiting), (Standing::Contended, 1));
 }
 
 #[test]

@@ -14,6 +14,8 @@ const ERRORS: [fn() -> ZkError; 9] = [
     || ZkError::At(1, Box::new(ZkError::NoNode)),
     || ZkError::Other("no".to_owned()),
 ];
+const ALL: [&str; 9] =
+    ["wait", "try", "beat", "release", "release and wait", "inspect", "break", "revoke", "list"];
 /// Calls that are answered at the most.
 const CALLS: usize = 12;
 
@@ -75,6 +77,7 @@ fn asked(talk: &mut Talk, what: &str) {
         "try" => talk.acquire(1, false),
         "beat" => talk.beat(1),
         "release" => talk.release(1, true, false),
+        "release and wait" => talk.release_and_wait(1, 2),
         "inspect" => talk.ask(Op::Inspect(name())),
         "break" => {
             let (lock, token, hold) = (name(), u64::MAX, Some(hold(1)));
@@ -87,10 +90,10 @@ fn asked(talk: &mut Talk, what: &str) {
 
 fn sweep(recipe: Recipe, alone: bool, file: &str) {
     let mut all = said::Said::named(file);
-    for what in ["wait", "try", "beat", "release", "inspect", "break", "revoke", "list"] {
+    for what in ALL {
         let begin = || {
             let mut talk = Talk::with(recipe);
-            if ["beat", "release"].contains(&what) {
+            if ["beat", "release", "release and wait"].contains(&what) {
                 talk.acquire(1, true);
                 talk.run(alone, None);
                 talk.pass(Duration::from_millis(20));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::reply::Abandoned;
+use crate::reply::{Abandoned, Standing};
 use crate::zookeeper::ZkWrite;
 
 fn noted(talk: &Talk) -> String {
@@ -120,6 +120,58 @@ fn p04_a_create_that_may_still_arrive_is_looked_for_after_a_long_outage() {
     assert!(talk.calls.iter().any(looks), "{:?}", talk.ops());
 }
 
+/// By then its old server has handed on what it had taken in, or its session is over.
+#[test]
+fn p04_a_create_that_may_still_arrive_is_looked_for_for_three_timeouts() {
+    // The loss is heard at once, or when there is a connection again.
+    for late in [false, true] {
+        for (early, looks) in [(Duration::from_nanos(1), 1), (Duration::ZERO, 0)] {
+            let mut talk = if late { Talk::new() } else { Talk::unanswered() };
+            if late {
+                talk.acquire(1, true);
+                talk.answer([lost(), lost(), lost()]);
+            }
+            let until = talk.now + TIMEOUT * 3;
+            talk.release(1, false, false);
+            talk.answer([done(), children(&[]), data("")]);
+            talk.pass(TIMEOUT);
+            assert_eq!(talk.calls.len(), 2, "a look with each round trip");
+            talk.answer_sync(done());
+            talk.answer([children(&[])]);
+            talk.pass((until - early).since(talk.now));
+            talk.answer_sync(done());
+            assert_eq!(talk.calls.len(), looks, "{late}, {early:?} before");
+        }
+    }
+}
+
+#[test]
+fn p04_what_turns_up_at_a_look_is_deleted_and_that_is_confirmed() {
+    for confirmed in [true, false] {
+        let mut talk = Talk::unanswered();
+        talk.release(1, false, false);
+        talk.answer([done(), children(&[]), data("")]);
+        talk.pass(TIMEOUT);
+        talk.answer_sync(done());
+        talk.answer([children(&[&node(1, 4), &node(2, 5)])]);
+        let delete = ZkOp::Delete { path: path(&node(1, 4)) };
+        assert_eq!(talk.ops(), [&delete]);
+        talk.answer([if confirmed { Err(ZkError::NoNode) } else { lost() }]);
+        talk.reattach();
+        assert_eq!(talk.ops().contains(&&delete), !confirmed);
+    }
+}
+
+/// Whose it is, is being found out.
+#[test]
+fn p01_the_node_of_a_hold_that_is_sought_is_left_alone() {
+    let mut talk = Talk::unanswered();
+    let request = talk.acquire(2, true);
+    talk.answer([created(2, 5, 100), children(&[&node(1, 4), &node(2, 5)]), data("")]);
+    assert_eq!(talk.state(request).standing, Standing::Queued);
+    assert!(matches!(talk.ops()[..], [ZkOp::GetData { .. }]), "{:?}", talk.ops());
+}
+
 /// Counter-example 102: the connection went between two looks.
 #[test]
 fn p04_what_was_sought_and_not_reached_is_sought_again() {
@@ -141,17 +193,25 @@ fn p04_what_was_sought_and_not_reached_is_sought_again() {
     assert_eq!(talk.released(request), Released::Left);
 }
 
+/// A repeat of both, of which the wait was answered.
+#[test]
+fn p03_a_release_that_goes_along_with_a_known_wait_is_made() {
+    let mut talk = Talk::waiting(2, 5);
+    talk.acquire(3, true);
+    talk.answer([created(3, 7, 110), children(&[&node(1, 4), &node(3, 7)]), data("")]);
+    talk.answer([data("fencelock 1 6000 00 other")]);
+    let request = talk.release_and_wait(3, 2);
+    let own = ZkWrite::Delete { path: path(&node(3, 7)) };
+    assert_eq!(talk.ops()[0], &ZkOp::Multi(vec![own]));
+    talk.answer([done(), children(&[&node(1, 4), &node(2, 5)]), data("")]);
+    assert_eq!(talk.state(request).standing, Standing::Queued);
+}
+
 #[test]
 fn p10_releasing_and_queueing_again_is_one_round_trip() {
     let mut talk = Talk::held(1, 4);
     talk.batches = 0;
-    let after = Release::new(name(), hold(1), USED);
-    let wait = Wait { ticket: 0, claim: TIMEOUT, silence: TIMEOUT };
-    let request = talk.ask(Op::Acquire(Acquire {
-        wait: Some(wait),
-        after: Some(after),
-        ..Acquire::new(name(), hold(2), TIMEOUT, u64::MAX)
-    }));
+    let request = talk.release_and_wait(1, 2);
     assert_eq!((talk.batches, talk.calls.len()), (1, 4));
     talk.answer([
         done(),

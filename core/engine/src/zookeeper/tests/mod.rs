@@ -202,6 +202,14 @@ impl Talk {
         self.ask(Op::Release(Release { told, lost, ..Release::new(name(), hold(number), USED) }))
     }
 
+    /// Another hold waits, and what one is left with goes along.
+    fn release_and_wait(&mut self, old: u128, number: u128) -> RequestId {
+        let wait = Some(Wait { ticket: 0, claim: TIMEOUT, silence: TIMEOUT });
+        let after = Some(Release::new(name(), hold(old), USED));
+        let ask = Acquire::new(name(), hold(number), TIMEOUT, u64::MAX);
+        self.ask(Op::Acquire(Acquire { wait, after, ..ask }))
+    }
+
     fn beat(&mut self, number: u128) -> RequestId {
         let beat = Beat::new(name(), hold(number), TIMEOUT);
         self.ask(Op::Beat(vec![beat]))

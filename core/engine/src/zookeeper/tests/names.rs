@@ -144,3 +144,25 @@ fn p12_verdicts() {
     assert_eq!(verdict(None, 6, Some(&view(4, Some(true), &[]))), Yes);
     assert_eq!(verdict(None, 6, Some(&view(4, None, &[]))), Unknown);
 }
+
+#[test]
+fn a_chroot_is_a_path_that_zookeeper_accepts_and_not_its_own() {
+    let check = |chroot: &str| Options { chroot: chroot.to_owned(), ..Options::default() }.check();
+    for chroot in ["", "/a", "/apps/my shop", "/zookeepers", "/a/zookeeper", "/.a", "/..."] {
+        assert_eq!(check(chroot), Ok(()), "{chroot:?}");
+    }
+    for (chroot, why) in [
+        ("a", "does not begin"),
+        ("/", "empty part"),
+        ("/a/", "empty part"),
+        ("/a//b", "empty part"),
+        ("/./a", "empty part"),
+        ("/a/..", "empty part"),
+        ("/a\n", "character"),
+        ("/zookeeper", "ZooKeeper's own"),
+        ("/zookeeper/a", "ZooKeeper's own"),
+    ] {
+        let error = check(chroot).unwrap_err();
+        assert!(error.message().contains(why), "{chroot:?}: {error}");
+    }
+}

@@ -56,6 +56,18 @@ fn p09_who_had_to_wait_lists_as_it_queues_again() {
     };
 }
 
+/// Where the container was made anew, and each number given once more, so many transactions passed.
+#[test]
+fn p01_the_next_number_is_believed_while_no_container_can_have_counted_to_it() {
+    // Of number 4: the deletion, the container's, its making, and five nodes.
+    for (czxid, believed) in [(108, true), (109, false)] {
+        let mut talk = released();
+        talk.acquire(2, true);
+        talk.answer([created(2, 5, czxid)]);
+        assert_eq!(talk.calls.is_empty(), believed, "{czxid}");
+    }
+}
+
 /// Counter-example 107: the container was removed, and somebody is in the new one.
 #[test]
 fn p01_the_next_number_of_a_container_made_anew_is_looked_for_in_the_list() {

@@ -90,3 +90,32 @@ fn p10_whoever_shares_the_node_hears_that_it_is_wanted() {
     let wanted = |number| Push::Wanted { lock: name(), hold: hold(number) };
     assert_eq!(talk.pushes(), [wanted(1), wanted(2)]);
 }
+
+/// The lock is the owner's: each of its waits in this client has it, by the first one's node.
+#[test]
+fn p06_an_owners_waits_are_served_together() {
+    let mut talk = Talk::new();
+    for (number, sequence) in [(2, 5), (3, 6)] {
+        let wait = Some(Wait { ticket: 0, claim: TIMEOUT, silence: TIMEOUT });
+        let Op::Acquire(ask) = owned(hold(number), None) else { panic!() };
+        talk.ask(Op::Acquire(Acquire { wait, ..ask }));
+        let names = [node(1, 4), node(2, 5), node(3, 6)];
+        let there: Vec<&str> = names[..number as usize].iter().map(String::as_str).collect();
+        talk.answer([
+            created(number, sequence, 90 + i64::from(sequence)),
+            children(&there),
+            data(""),
+        ]);
+        talk.answer([data("fencelock 1 6000 00 other")]);
+    }
+    talk.events();
+    talk.fired(path(&node(1, 4)), Change::Deleted);
+    talk.answer([children(&[&node(2, 5), &node(3, 6)]), data("")]);
+    let changed = |number| Push::Changed { lock: name(), hold: hold(number) };
+    assert_eq!(talk.pushes(), [changed(2), changed(3)]);
+    assert_eq!(talk.ops(), [&ZkOp::Delete { path: path(&node(3, 6)) }]);
+    for number in [2, 3] {
+        let beat = talk.beat(number);
+        assert_eq!(talk.state(beat).token, 95 * 1024);
+    }
+}

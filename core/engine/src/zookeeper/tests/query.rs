@@ -103,6 +103,25 @@ fn break_of_a_hold_that_is_not_first_ends_nothing() {
 }
 
 #[test]
+fn in_the_simple_recipe_a_break_ends_the_hold_that_the_node_names() {
+    for (owner, number, broken) in [
+        (SESSION + 1, 1, Broken::Ended(1)),
+        (SESSION + 1, 2, Broken::NotHeld),
+        (0, 1, Broken::NotHeld),
+    ] {
+        let mut talk = Talk::with(Recipe::Simple);
+        let request = ask_break(&mut talk, 20 * 1024, Some(hold(1)));
+        let data = format!("{} fencelock 1 6000 5 tests", hold(number)).into_bytes();
+        let stat = Stat { czxid: 20, ephemeral_owner: owner, ..Stat::default() };
+        talk.answer([done(), Ok(ZkReply::Data { data, stat })]);
+        if broken != Broken::NotHeld {
+            talk.answer([done()]);
+        }
+        assert_eq!(talk.reply(request), Ok(Body::Break(broken)), "{owner} {number}");
+    }
+}
+
+#[test]
 fn break_goes_without_the_note_where_that_may_not_be_written() {
     let mut talk = Talk::new();
     let request = ask_break(&mut talk, 20 * 1024, Some(hold(1)));
@@ -148,6 +167,22 @@ fn list_walks_the_tree_and_looks_only_where_the_prefix_leads() {
     let Ok(Body::List(names)) = talk.reply(request) else { panic!() };
     let names: Vec<&str> = names.iter().map(Name::as_str).collect();
     assert_eq!(names, ["shop/a\nb", "shop/cart"]);
+}
+
+#[test]
+fn in_the_simple_recipe_a_lock_is_a_node_of_a_session() {
+    let mut talk = Talk::with(Recipe::Simple);
+    let request = talk.ask(Op::List { prefix: String::new(), limit: 10 });
+    let node = |ephemeral_owner, names: &[&str]| {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        Ok(ZkReply::Children { names, stat: Stat { ephemeral_owner, ..Stat::default() } })
+    };
+    talk.answer([done(), node(0, &["shop", "till", "zookeeper"])]);
+    talk.answer([node(0, &["cart", "empty"]), node(SESSION + 1, &[])]);
+    talk.answer([node(SESSION, &[]), node(0, &[])]);
+    let Ok(Body::List(names)) = talk.reply(request) else { panic!() };
+    let names: Vec<&str> = names.iter().map(Name::as_str).collect();
+    assert_eq!(names, ["shop/cart", "till"]);
 }
 
 /// Answers what a listing asks of a tree, given by its inner nodes and their children, and gives

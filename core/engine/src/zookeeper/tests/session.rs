@@ -139,6 +139,69 @@ fn p08_a_node_that_is_gone_at_the_beat_is_noticed_too() {
     assert_eq!(talk.state(request).standing, Standing::Gone);
 }
 
+/// The beat's answer would forget the place, and with it who waits for an answer.
+#[test]
+fn a_beat_that_finds_no_node_leaves_it_to_the_acquire_under_way() {
+    let mut talk = Talk::waiting(2, 5);
+    talk.beat(2);
+    let beat = std::mem::take(&mut talk.calls);
+    talk.fired(path(&node(1, 4)), Change::Deleted);
+    let request = talk.acquire(2, true);
+    let lists = std::mem::replace(&mut talk.calls, beat);
+    talk.answer([Ok(ZkReply::Exists(None)), Ok(ZkReply::Exists(None))]);
+    talk.calls = lists;
+    talk.calls.drain(..2);
+    talk.answer([children(&[]), data("")]);
+    assert_eq!(talk.state(request).standing, Standing::Gone);
+}
+
+#[test]
+fn a_beat_of_a_waiter_asks_nothing_while_it_is_being_found_out_where_it_stands() {
+    let mut talk = Talk::new();
+    talk.acquire(2, true);
+    talk.answer([created(2, 5, 100), children(&[&node(1, 4), &node(2, 5)]), data("")]);
+    let calls = talk.calls.len();
+    let beat = talk.beat(2);
+    assert_eq!(talk.calls.len(), calls);
+    assert_eq!(talk.state(beat).standing, Standing::Queued);
+    let mut talk = Talk::waiting(2, 5);
+    talk.fired(path(&node(1, 4)), Change::Deleted);
+    let calls = talk.calls.len();
+    let beat = talk.beat(2);
+    assert_eq!(talk.calls.len(), calls);
+    assert_eq!(talk.state(beat).standing, Standing::Queued);
+}
+
+#[test]
+fn a_hold_that_is_being_released_or_without_a_connection_is_not_looked_after() {
+    let mut talk = Talk::held(1, 4);
+    talk.release(1, true, false);
+    let calls = talk.calls.len();
+    talk.pass(Duration::from_millis(20));
+    assert_eq!(talk.calls.len(), calls, "{:?}", talk.ops());
+    let mut talk = Talk::held(1, 4);
+    talk.hear(Input::Disconnected { reason: String::new() });
+    talk.pass(Duration::from_millis(20));
+    assert!(talk.calls.is_empty(), "{:?}", talk.ops());
+}
+
+#[test]
+fn a_holder_that_lasts_notes_it_unless_the_parent_may_not_be_written_to() {
+    for (error, denied) in [
+        (ZkError::At(1, Box::new(ZkError::NoAuth)), true),
+        (ZkError::At(1, Box::new(ZkError::NoNode)), false),
+        (ZkError::At(0, Box::new(ZkError::NoAuth)), false),
+        (ZkError::ConnectionLoss, false),
+    ] {
+        let mut talk = Talk::held(1, 4);
+        talk.pass(Duration::from_millis(20));
+        talk.answer([Err(error.clone()), data(""), children(&[&node(1, 4)])]);
+        talk.release(1, true, false);
+        let notes = matches!(talk.ops()[..], [ZkOp::Multi(_)]);
+        assert_eq!(notes, !denied, "{error:?}");
+    }
+}
+
 #[test]
 fn p10_the_holder_is_told_of_waiters_and_of_revocation() {
     let mut talk = Talk::held(1, 4);
@@ -178,6 +241,18 @@ fn p09_a_waiter_looks_again_after_a_reconnect_and_at_its_heartbeat() {
     talk.answer([exists(Stat::default()), Ok(ZkReply::Exists(None))]);
     assert_eq!(talk.state(request).standing, Standing::Queued);
     talk.answer([children(&[&node(2, 5)]), data("fencelock 1 released 4 0")]);
+    assert_eq!(talk.pushes(), [Push::Changed { lock: name(), hold: hold(2) }]);
+}
+
+#[test]
+fn p09_a_waiter_whose_list_is_under_way_does_not_make_another_after_a_reconnect() {
+    let mut talk = Talk::waiting(2, 5);
+    talk.fired(path(&node(1, 4)), Change::Deleted);
+    let lists = std::mem::take(&mut talk.calls);
+    talk.reattach();
+    assert!(talk.calls.is_empty(), "{:?}", talk.ops());
+    talk.calls = lists;
+    talk.answer([children(&[&node(2, 5)]), data("")]);
     assert_eq!(talk.pushes(), [Push::Changed { lock: name(), hold: hold(2) }]);
 }
 
@@ -256,6 +331,13 @@ fn the_engine_may_ask_only_when_a_grant_would_be_worth_something() {
         round(&mut talk);
     }
     assert!(matches!(talk.events(), [Event::Up { .. }]));
+}
+
+#[test]
+fn whoever_doubts_the_connection_has_another_made() {
+    let mut talk = Talk::new();
+    talk.machine.reconnect();
+    assert_eq!(talk.machine.poll_output(), Some(Output::Reconnect));
 }
 
 #[test]
