@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use fencelock_sim::planted::Row;
 use fencelock_sim::shrink::{TRIES, shrink};
 use fencelock_sim::{Bias, Case, Chronicle, Edits, Runner, StoreKind, Tally, Trace, table};
 
@@ -31,7 +32,7 @@ const FLOOR: u64 = 10;
 struct Args {
     command: Option<String>,
     seed: Option<u64>,
-    row: Option<u64>,
+    row: Option<Row>,
     known: Option<String>,
     note: Option<String>,
     from: u64,
@@ -81,7 +82,10 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
         };
         match word.as_str() {
             "--seed" => args.seed = Some(number()?),
-            "--row" => args.row = Some(number()?),
+            "--row" => {
+                let row = words.next().unwrap_or_default();
+                args.row = Some(row.parse().map_err(|_| format!("--row {row}: there is none"))?);
+            }
             "--known" => args.known = Some(words.next().ok_or("--known needs a file")?),
             "--note" => args.note = Some(words.next().ok_or("--note needs a file")?),
             "--from" => args.from = number()?,
@@ -126,7 +130,9 @@ fn replay(seed: u64, args: &Args) -> ExitCode {
     if let Some(row) = args.row {
         use fencelock_sim::planted::{Place, TABLE};
         let bug = TABLE.iter().find_map(|it| match it.place {
-            Place::Code(bug) | Place::ZooKeeper(bug) if u64::from(it.row) == row => Some(bug),
+            Place::Code(bug) | Place::ZooKeeper(bug) | Place::Shared(_, bug) if it.row == row => {
+                Some(bug)
+            }
             _ => None,
         });
         fencelock_engine::plant::plant(bug);
@@ -337,13 +343,12 @@ fn planted(args: &Args) -> ExitCode {
     let known = args.known.as_ref().and_then(|path| std::fs::read_to_string(path).ok());
     let known = known.map_or(Known::default(), |text| Known::read(&text));
     let mut noted = Known::default();
-    let table: Vec<_> =
-        TABLE.iter().filter(|it| row.is_none_or(|row| u64::from(it.row) == row)).collect();
+    let table: Vec<_> = TABLE.iter().filter(|it| row.is_none_or(|row| it.row == row)).collect();
     let mut found = 0;
-    println!("{:>3}  {:<62} {:>6} {:>6}  found by", "row", "planted bug", "seeds", "seed");
+    println!("{:>4}  {:<62} {:>6} {:>6}  found by", "row", "planted bug", "seeds", "seed");
     for planted in &table {
         let seeds = match planted.place {
-            Place::Code(_) => SEEDS,
+            Place::Code(_) | Place::Shared(..) => SEEDS,
             Place::Scripts(_) => SCRIPT_SEEDS,
             Place::ZooKeeper(_) => ZOOKEEPER_SEEDS,
         };
@@ -354,11 +359,11 @@ fn planted(args: &Args) -> ExitCode {
                 let (row, what) = (planted.row, planted.what);
                 let Found { seed, tried, promise } = hit;
                 noted.note(planted, seed);
-                println!("{row:>3}  {what:<62} {tried:>6} {seed:>6}  {promise}");
+                println!("{row:>4}  {what:<62} {tried:>6} {seed:>6}  {promise}");
             }
             None => {
                 println!(
-                    "{:>3}  {:<62} {:>6} {:>6}  NOT FOUND",
+                    "{:>4}  {:<62} {:>6} {:>6}  NOT FOUND",
                     planted.row, planted.what, "-", "-"
                 );
             }

@@ -1,7 +1,12 @@
 //! Bugs that other locks have had, each planted, each to be found.
 
+use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
+
 use fencelock_engine::plant::{self, Bug};
 
+use crate::bias::Bias;
 use crate::plan::StoreKind;
 use crate::runner::Runner;
 use crate::trace::Trace;
@@ -24,13 +29,44 @@ pub enum Place {
     Scripts(&'static [(&'static str, &'static str)]),
     /// In ZooKeeper's lock machine, or in the engine above it.
     ZooKeeper(Bug),
+    /// In the engine or the rules in Rust, where several hold a name together.
+    Shared(Bias, Bug),
+}
+
+/// The number of a counter-example. Those of shared holds and of permits are counted apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Row {
+    /// As `83`.
+    Lock(u32),
+    /// As `M83`.
+    Shared(u32),
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Row::Lock(row) => f.pad(&format!("{row}")),
+            Row::Shared(row) => f.pad(&format!("M{row}")),
+        }
+    }
+}
+
+impl FromStr for Row {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Row, ParseIntError> {
+        match text.strip_prefix('M') {
+            Some(row) => row.parse().map(Row::Shared),
+            None => text.parse().map(Row::Lock),
+        }
+    }
 }
 
 /// A bug of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Planted {
     /// Its number in the list of counter-examples.
-    pub row: u32,
+    pub row: Row,
     /// What it does.
     pub what: &'static str,
     /// Where it is planted.
@@ -49,11 +85,11 @@ pub struct Found {
 }
 
 const fn code(row: u32, bug: Bug, what: &'static str) -> Planted {
-    Planted { row, what, place: Place::Code(bug) }
+    Planted { row: Row::Lock(row), what, place: Place::Code(bug) }
 }
 
 const fn zookeeper(row: u32, bug: Bug, what: &'static str) -> Planted {
-    Planted { row, what, place: Place::ZooKeeper(bug) }
+    Planted { row: Row::Lock(row), what, place: Place::ZooKeeper(bug) }
 }
 
 const fn scripts(
@@ -61,7 +97,15 @@ const fn scripts(
     what: &'static str,
     patches: &'static [(&'static str, &'static str)],
 ) -> Planted {
-    Planted { row, what, place: Place::Scripts(patches) }
+    Planted { row: Row::Lock(row), what, place: Place::Scripts(patches) }
+}
+
+const fn readers(row: u32, bug: Bug, what: &'static str) -> Planted {
+    Planted { row: Row::Shared(row), what, place: Place::Shared(Bias::Readers, bug) }
+}
+
+const fn permits(row: u32, bug: Bug, what: &'static str) -> Planted {
+    Planted { row: Row::Shared(row), what, place: Place::Shared(Bias::Permits, bug) }
 }
 
 /// The table.
@@ -390,6 +434,33 @@ pub const TABLE: &[Planted] = &[
         "zookeeper: a request that was long on its way proves the session as if heard at once",
     ),
     zookeeper(130, Bug::ZkBreakEndsAnybody, "zookeeper: a break ends whoever has the lock by then"),
+    readers(83, Bug::WhoFitsPasses, "a reader passes a writer that waits"),
+    readers(83, Bug::SharedTryPasses, "a try to read passes a writer that waits"),
+    readers(84, Bug::OneReaderWakes, "of several readers at the head one is woken"),
+    readers(85, Bug::DeadReaderStops, "a dead reader keeps those behind it waiting"),
+    readers(87, Bug::ReaderCutsOthers, "a reader's renewal cuts the others' leases"),
+    readers(88, Bug::ReaderRenewsOthers, "a reader's renewal renews those of others"),
+    readers(89, Bug::FirstReaderRenewed, "only the first reader is renewed"),
+    readers(90, Bug::ReadersEndTogether, "an expired reader stays until all have expired"),
+    readers(91, Bug::ReaderEndsOwner, "the end of an owner's read ends its write"),
+    readers(95, Bug::ReaderAsksToWrite, "a reader asks to write, and waits for itself"),
+    readers(95, Bug::UpgradeQueues, "a reader asks its client to write, and waits for itself"),
+    readers(96, Bug::ReaderQueuesAgain, "an owner's second read queues behind a writer"),
+    readers(96, Bug::NestedReadQueues, "a nested read queues behind a writer"),
+    readers(96, Bug::ReadBranchesWait, "a branch's read waits beside its owner's hold"),
+    readers(97, Bug::WriterBesideReaders, "a writer does not see who reads"),
+    readers(98, Bug::ReadersTakeBlocks, "readers' blocks of tokens outrun the clock"),
+    readers(99, Bug::ReaderClearsAbandoned, "a reader's release clears 'abandoned'"),
+    readers(99, Bug::LostReaderTold, "a lost reader sets 'abandoned'"),
+    permits(103, Bug::WhoFitsPasses, "a small request passes a large one"),
+    permits(103, Bug::PermitsOverdrawn, "who finds one permit left takes three"),
+    permits(104, Bug::LeaverWakesNobody, "the large request at the head gives up: nobody wakes"),
+    permits(107, Bug::AnyNumberOfPermits, "five permits here, ten there"),
+    permits(108, Bug::ExpiredPermitFrees, "the release of an expired permit frees another"),
+    readers(112, Bug::FirstHoldClamped, "the clock goes back: only the first holder is drawn in"),
+    readers(121, Bug::OwnHoldAwaited, "an owner's write waits for its own read"),
+    readers(121, Bug::UpgradeWaitsOn, "a write that waits when its own read is granted waits on"),
+    readers(122, Bug::ReaderStaysWriter, "an owner's write ends, and its read stays exclusive"),
 ];
 
 const HALF_WAY: &str = "local heard = try('PUBLISH', prefix .. 'inbox:' .. \
@@ -399,15 +470,28 @@ const HALF_WAY_KEPT: &str = "call('HDEL', key, 'i')\n    \
                              local heard = call('PUBLISH', prefix .. 'inbox:' .. \
                              string.sub(client, 1, 16),\n      digits('1 granted";
 
+impl Planted {
+    /// Its seeds come after this one.
+    fn before(&self) -> u64 {
+        match self.place {
+            Place::Shared(bias, _) => bias.next(0),
+            _ => 0,
+        }
+    }
+}
+
 /// Plants one bug and runs seeds until it is found: `known`, which found it before, ahead of the others.
 pub fn hunt(planted: &Planted, seeds: u64, known: Option<u64>) -> Option<Found> {
     let (kind, bug, mut runner) = match planted.place {
         Place::Code(bug) => (StoreKind::Record, Some(bug), Runner::default()),
         Place::Scripts(patches) => (StoreKind::Redis, None, Runner::with_patches(patches)),
         Place::ZooKeeper(bug) => (StoreKind::ZooKeeper, Some(bug), Runner::default()),
+        Place::Shared(_, bug) => (StoreKind::Record, Some(bug), Runner::default()),
     };
     let mut sound = Runner::default();
-    let order = known.into_iter().chain(order(kind, seeds));
+    let before = planted.before();
+    let order = order(kind, seeds).map(|seed| before + seed);
+    let order = known.into_iter().chain(order);
     let found = order.enumerate().find_map(|(before, seed)| {
         plant::plant(bug);
         let violation = runner.run(seed, kind, Trace::silent()).violation?;
@@ -444,7 +528,8 @@ impl Known {
     pub fn of(&self, planted: &Planted, seeds: u64) -> Option<u64> {
         let name = Known::name(planted);
         let known = self.0.iter().find(|(_, bug)| *bug == name).map(|(seed, _)| *seed);
-        known.filter(|seed| *seed <= seeds)
+        let before = planted.before();
+        known.filter(|seed| (before..=before + seeds).contains(seed))
     }
 
     /// Notes a seed.
@@ -466,17 +551,17 @@ impl Known {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::TABLE;
+    use super::{Row, TABLE};
 
     #[test]
     fn the_page_names_the_rows_that_are_planted() {
         let page = include_str!("../../../docs/bugs.md");
         let rows = page.lines().filter(|line| line.starts_with("| "));
-        let told: BTreeSet<u32> = rows
+        let told: BTreeSet<Row> = rows
             .filter(|line| line.rsplit('|').nth(1).is_some_and(|it| it.starts_with(" simulator")))
             .filter_map(|line| line.split('|').nth(1)?.trim().parse().ok())
             .collect();
-        let planted: BTreeSet<u32> = TABLE.iter().map(|it| it.row).collect();
+        let planted: BTreeSet<Row> = TABLE.iter().map(|it| it.row).collect();
         assert_eq!(told, planted);
     }
 }

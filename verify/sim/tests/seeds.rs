@@ -1,6 +1,6 @@
 //! A few hundred seeds on each store, the same run twice, and planted bugs that must be found.
 
-use fencelock_sim::planted::{Known, Place, TABLE, hunt};
+use fencelock_sim::planted::{Known, Place, Row, TABLE, hunt};
 use fencelock_sim::{Bias, Runner, StoreKind, Tally, Trace};
 
 fn run(kind: StoreKind, seeds: u64) -> Tally {
@@ -91,7 +91,7 @@ fn a_planted_bug_is_found_in_the_code_and_in_the_scripts() {
     let code = TABLE.iter().find(|it| matches!(it.place, Place::Code(_))).unwrap();
     let found = hunt(code, 200, None).expect("row 1 is found");
     assert_eq!(found.promise, "only the holder releases");
-    let token = TABLE.iter().find(|it| it.row == 61).unwrap();
+    let token = TABLE.iter().find(|it| it.row == Row::Lock(61)).unwrap();
     assert!(hunt(token, 50, None).is_some(), "a damaged token is found");
     // Nothing stays planted.
     assert!(run(StoreKind::Record, 20).broken.is_empty());

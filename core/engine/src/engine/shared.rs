@@ -39,7 +39,9 @@ impl<C: Clone> Engine<C> {
                 return Err(super::local::contended());
             }
         }
-        if let Some(key) = self.reads(now, lock, owner) {
+        if let Some(key) = self.reads(now, lock, owner)
+            && !planted!(NestedReadQueues)
+        {
             return self.reenter(now, key, ask, call);
         }
         self.acquire_single(now, lock, ask, call)
@@ -95,6 +97,9 @@ impl<C: Clone> Engine<C> {
     /// A local owner has the lock now: its calls that wait to read have it too. What they have in the
     /// queue goes: behind a writer they would wait for their own owner.
     pub(super) fn serve_readers(&mut self, now: Time, key: Key, owner: u64) {
+        if planted!(ReadBranchesWait) {
+            return;
+        }
         let Some(lock) = self.entries.get(key).map(|entry| entry.lock) else { return };
         let Some(reader) = self.lock_ref(lock).and_then(|lock| lock.readers.get(&owner)) else {
             return;
@@ -117,6 +122,9 @@ impl<C: Clone> Engine<C> {
 
     /// A local owner reads now: its calls that wait for the lock for itself would wait for it.
     pub(super) fn refuse_upgrades(&mut self, now: Time, lock: u32, owner: u64) {
+        if planted!(UpgradeWaitsOn) {
+            return;
+        }
         for call in self.branches_of(lock, owner) {
             if let Some(call) = self.withdraw(now, call) {
                 let error = super::reply::would_deadlock();

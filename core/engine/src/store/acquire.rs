@@ -59,7 +59,8 @@ impl Record {
         }
         // A release in the same step may have ended this very entry.
         if heard != Heard::Nobody && self.waiters.get(ask.hold).is_some() {
-            if self.tie(ask.owner.as_ref(), ask.mode) == Tie::Deadlock {
+            let tie = self.tie(ask.owner.as_ref(), ask.mode);
+            if tie == Tie::Deadlock && !planted!(OwnHoldAwaited) {
                 return Ok(self.deadlock(ask.hold, &settle, out));
             }
             settle.caller = Some(ask.hold);
@@ -103,7 +104,7 @@ impl Record {
         // Live ones may stand behind those that this contact has passed over, and at the head of
         // those who fit when so many were let in at once.
         let exclusive = ask.mode == Mode::Exclusive;
-        let first = exclusive || self.waiters.listed() == 0;
+        let first = exclusive || self.waiters.listed() == 0 || planted!(SharedTryPasses);
         if joins.is_none() && (settled.cut || !first || !self.fits(ask.mode)) {
             let expires_in = self.expires_in(now);
             let others_waiting = self.others_waiting(ask.hold);

@@ -41,6 +41,9 @@ impl Record {
                     hold.renew(now, micros_up(beat.lease), hold.polling, reach);
                 }
             }
+            if planted!(ReaderCutsOthers) || planted!(ReaderRenewsOthers) {
+                self.spread(at);
+            }
             if self.holds[at].is_exclusive() {
                 self.top_up(now, beat.used);
             }
@@ -49,7 +52,8 @@ impl Record {
         let caller = queued.then_some(beat.hold);
         let settle = Settle { now, lock: &beat.lock, caller, floor: 0 };
         let waits = self.waiters.get(beat.hold);
-        if waits.is_some_and(|it| self.tie(it.owner.as_ref(), it.mode) == Tie::Deadlock) {
+        let ties = waits.is_some_and(|it| self.tie(it.owner.as_ref(), it.mode) == Tie::Deadlock);
+        if ties && !planted!(OwnHoldAwaited) {
             return Ok(self.deadlock(beat.hold, &settle, out));
         }
         let passed_over = planted!(OwnerPassedOver) && !self.holds.is_empty();
@@ -65,6 +69,9 @@ impl Record {
     }
 
     fn renewable(&self, id: HoldId) -> Option<usize> {
-        self.holds.iter().position(|hold| hold.hold == id || planted!(RenewWithoutOwner))
+        let at = self.holds.iter().position(|it| it.hold == id || planted!(RenewWithoutOwner))?;
+        // Only with a bug that was planted.
+        let first = planted!(FirstReaderRenewed) && !self.holds[at].is_exclusive();
+        Some(if first { 0 } else { at })
     }
 }

@@ -14,6 +14,7 @@ mod refusal;
 mod release;
 mod settle;
 mod tokens;
+mod wrong;
 
 #[cfg(test)]
 mod tests;

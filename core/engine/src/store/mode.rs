@@ -1,6 +1,7 @@
 //! Who may hold a lock together.
 
 use crate::id::OwnerId;
+use crate::options::TOKEN_BLOCK;
 use crate::reply::{Abandoned, Refusal, RefusalKind};
 use crate::request::Mode;
 use crate::store::record::{Record, StoredHold};
@@ -41,7 +42,7 @@ impl Record {
     }
 
     /// How many permits are out.
-    fn in_use(&self) -> u64 {
+    pub(super) fn in_use(&self) -> u64 {
         let counts = self.holds.iter().map(|hold| match hold.mode {
             Mode::Permits { count, .. } => u64::from(count),
             _ => 0,
@@ -53,10 +54,11 @@ impl Record {
     pub(super) fn fits(&self, mode: Mode) -> bool {
         let room = self.holds.len() < MAX_HOLDS;
         match mode {
-            Mode::Exclusive => self.holds.is_empty(),
+            Mode::Exclusive => self.holds.is_empty() || self.planted_writer(),
             Mode::Shared => room && !self.is_exclusive(),
             Mode::Permits { count, of } => {
-                room && self.in_use() + u64::from(count) <= u64::from(of)
+                let after = self.in_use() + u64::from(count);
+                room && (after <= u64::from(of) || self.planted_permit(of))
             }
         }
     }
@@ -73,7 +75,9 @@ impl Record {
         let own = |hold: &&StoredHold| !hold.is_exclusive() && hold.owner.as_ref() == Some(owner);
         match (self.holds.iter().filter(own).map(|hold| hold.token).max(), mode) {
             (None, _) => Tie::Stranger,
+            (Some(_), Mode::Shared) if planted!(ReaderQueuesAgain) => Tie::Stranger,
             (Some(token), Mode::Shared) => Tie::Joins(token),
+            (Some(_), _) if planted!(ReaderAsksToWrite) => Tie::Stranger,
             (Some(_), _) => Tie::Deadlock,
         }
     }
@@ -126,7 +130,11 @@ impl Record {
             Tie::Joins(token) => token,
             Tie::Stranger | Tie::Deadlock => {
                 self.token = self.first_token(now, floor);
-                self.last = self.token;
+                self.last = if planted!(ReadersTakeBlocks) {
+                    self.token + TOKEN_BLOCK - 1
+                } else {
+                    self.token
+                };
                 self.token
             }
         };
@@ -138,7 +146,9 @@ impl Record {
 /// Whether holds of the two modes may belong to one name.
 fn agree(one: Mode, other: Mode) -> bool {
     match (one, other) {
-        (Mode::Permits { of, .. }, Mode::Permits { of: other, .. }) => of == other,
+        (Mode::Permits { of, .. }, Mode::Permits { of: other, .. }) => {
+            of == other || planted!(AnyNumberOfPermits)
+        }
         _ => one.is_of_kind(other),
     }
 }

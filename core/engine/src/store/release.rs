@@ -3,7 +3,7 @@
 use crate::id::HoldId;
 use crate::name::Name;
 use crate::reply::{Abandoned, Broken, Push, Released};
-use crate::request::{Break, Release};
+use crate::request::{Break, Mode, Release};
 use crate::store::queue::Heard;
 use crate::store::record::{Announce, Delivery, Record, StoredHold};
 use crate::store::settle::{BATCH, Settle};
@@ -13,7 +13,7 @@ impl Record {
     pub fn release(&mut self, now: u64, release: &Release, out: &mut dyn Announce) -> Released {
         self.tick(now);
         let released = self.end(release);
-        if planted!(TryPassesWaiters) {
+        if planted!(TryPassesWaiters) || planted!(LeaverWakesNobody) && released == Released::Left {
             return released;
         }
         self.settle(&Settle { now, lock: &release.lock, caller: None, floor: 0 }, out);
@@ -67,6 +67,12 @@ impl Record {
             if !hold.is_exclusive() {
                 // A reader was told of its predecessor, and has mended nothing.
                 self.released = Some(hold.hold);
+                if planted!(ReaderClearsAbandoned) && release.told {
+                    self.abandoned = Abandoned::No;
+                }
+                if planted!(ReaderEndsOwner) && hold.owner.is_some() {
+                    self.holds.retain(|other| other.owner != hold.owner);
+                }
                 return if release.told { Released::Done } else { Released::Left };
             }
             // A repeated release may meet a late copy of its own acquire, granted for nobody: who
@@ -82,7 +88,8 @@ impl Record {
             } else if release.told && heard || planted!(CancelClearsAbandoned) {
                 self.abandoned = Abandoned::No;
             }
-            if !self.is_exclusive() {
+            let stays = planted!(ReaderStaysWriter) && !self.holds.is_empty();
+            if !self.is_exclusive() && !stays {
                 // Another hold of an explicit owner may have shown more.
                 let shown = if self.owner.is_some() { self.used } else { 0 };
                 self.vacate();
@@ -95,6 +102,9 @@ impl Record {
         } else if self.released == Some(release.hold) && !planted!(RetriedReleaseIsLost) {
             Released::Done
         } else {
+            if planted!(ExpiredPermitFrees) && matches!(release.mode, Mode::Permits { .. }) {
+                self.holds.pop();
+            }
             Released::Unknown
         }
     }

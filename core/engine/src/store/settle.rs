@@ -53,16 +53,19 @@ impl Record {
 
     /// Ends the holds whose time is over.
     pub(super) fn expire(&mut self, now: u64) {
-        for hold in &mut self.holds {
-            if !planted!(DeadlineNotClamped) {
+        for (at, hold) in self.holds.iter_mut().enumerate() {
+            if !planted!(DeadlineNotClamped) && (at == 0 || !planted!(FirstHoldClamped)) {
                 hold.deadline = hold.deadline.min(now.saturating_add(hold.lease));
             }
+        }
+        if planted!(ReadersEndTogether) {
+            self.keep_readers(now);
         }
         // Only who had the lock for itself can have left anything half done.
         let (mut heard, mut unheard) = (false, false);
         self.holds.retain(|hold| {
             let live = now < hold.deadline;
-            let over = !live && hold.is_exclusive();
+            let over = !live && (hold.is_exclusive() || planted!(LostReaderTold));
             heard |= over && !hold.claim;
             unheard |= over && hold.claim;
             live
@@ -105,11 +108,15 @@ impl Record {
         let caller = ask.caller.and_then(|caller| self.waiters.get(caller));
         let mut sharer = caller.and_then(|caller| caller.owner.clone());
         while left > 0 && room > 0 {
-            let granted = !taken && self.is_exclusive();
+            let one = planted!(OneReaderWakes) && room < BATCH;
+            let granted = !taken && self.is_exclusive() || one;
             let Some(next) = self.next_to_serve(ask.now, granted, sharer.as_ref()) else { break };
             let delivery = match next {
                 Next::Silent(hold) => {
                     self.waiters.park(ask.now, hold);
+                    if planted!(DeadReaderStops) && !self.holds.is_empty() {
+                        left = 1;
+                    }
                     Delivery::Nobody
                 }
                 Next::Live(hold) => {
@@ -157,8 +164,12 @@ impl Record {
         if !first.is_live(now) {
             return (!planted!(DeadWaiterBlocks)).then_some(Next::Silent(first.hold));
         }
-        if self.tie(first.owner.as_ref(), first.mode) == Tie::Deadlock {
+        if self.tie(first.owner.as_ref(), first.mode) == Tie::Deadlock && !planted!(OwnHoldAwaited)
+        {
             return Some(Next::Silent(first.hold));
+        }
+        if !fits && planted!(WhoFitsPasses) {
+            return self.planted_passer(now).map(Next::Live);
         }
         fits.then_some(Next::Live(first.hold))
     }
