@@ -475,14 +475,14 @@ impl World {
         self.schedule_turn(slot, actor, rest);
     }
 
-    /// The engine counts as many levels of the lock as the caller has for itself.
+    /// The engine counts as many levels of the lock as the caller has, for itself or shared.
     fn count(&mut self, slot: usize, actor: usize, lock: usize) {
         let now = self.local(slot);
         let client = &self.clients[slot];
         let Who::Local { actor: number, .. } = client.actors[actor].who else { return };
         let mine = client.actors[actor].held.iter().filter(|held| {
             held.lock == lock
-                && held.level
+                && !matches!(held.mode, Mode::Permits { .. })
                 && client.engine.remaining(now, held.key).is_some_and(|left| !left.is_zero())
         });
         let mine = mine.count();
