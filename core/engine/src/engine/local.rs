@@ -344,32 +344,8 @@ impl<C: Clone> Engine<C> {
         }
     }
 
-    /// Branches of one owner do not exclude each other: who has the lock for it has it for all of its
-    /// calls that wait, but for those that want more than it has.
-    fn serve_owner(&mut self, now: Time, key: Key, owner: u64) {
-        let Some(entry) = self.entries.get(key) else { return };
-        let lock = entry.lock;
-        if entry.mode == Mode::Exclusive {
-            self.serve_branches(now, key, owner);
-        } else {
-            self.set_reader(lock, owner, Some(key));
-            self.refuse_upgrades(now, lock, owner);
-        }
-        self.serve_readers(now, key, owner);
-    }
-
-    /// The owner's calls in the local queue.
-    pub(super) fn branches_of(&self, lock: u32, owner: u64) -> Vec<CallKey> {
-        let Some(lock) = self.lock_ref(lock).filter(|lock| lock.has_branch(owner)) else {
-            return Vec::new();
-        };
-        let is_branch = |call: &CallKey| {
-            self.calls.get(call.key()).is_some_and(|call| call.local_owner() == Some(owner))
-        };
-        lock.waiting.iter().copied().filter(is_branch).collect()
-    }
-
-    fn serve_branches(&mut self, now: Time, key: Key, owner: u64) {
+    /// Lets the calls join that wait in the local queue.
+    pub(super) fn serve_branches(&mut self, now: Time, key: Key, owner: u64) {
         let Some(entry) = self.entries.get(key) else { return };
         let index = entry.lock;
         let branches = self.branches_of(index, owner);

@@ -8,6 +8,7 @@ use crate::engine::{Acquired, Engine};
 use crate::error::Error;
 use crate::event::Outcome;
 use crate::hold::{Ask, CallKey, Patience};
+use crate::request::Mode;
 use crate::time::Time;
 
 /// A local owner that reads, or waits to.
@@ -94,9 +95,34 @@ impl<C: Clone> Engine<C> {
         }
     }
 
+    /// Branches of one owner do not exclude each other: who has the lock for it has it for all of its
+    /// calls that wait, but for those that want more than it has.
+    pub(super) fn serve_owner(&mut self, now: Time, key: Key, owner: u64) {
+        let Some(entry) = self.entries.get(key) else { return };
+        let lock = entry.lock;
+        if entry.mode == Mode::Exclusive {
+            self.serve_branches(now, key, owner);
+        } else {
+            self.set_reader(lock, owner, Some(key));
+            self.refuse_upgrades(now, lock, owner);
+        }
+        self.serve_readers(now, key, owner);
+    }
+
+    /// The owner's calls in the local queue.
+    pub(super) fn branches_of(&self, lock: u32, owner: u64) -> Vec<CallKey> {
+        let Some(lock) = self.lock_ref(lock).filter(|lock| lock.has_branch(owner)) else {
+            return Vec::new();
+        };
+        let is_branch = |call: &CallKey| {
+            self.calls.get(call.key()).is_some_and(|call| call.local_owner() == Some(owner))
+        };
+        lock.waiting.iter().copied().filter(is_branch).collect()
+    }
+
     /// A local owner has the lock now: its calls that wait to read have it too. What they have in the
     /// queue goes: behind a writer they would wait for their own owner.
-    pub(super) fn serve_readers(&mut self, now: Time, key: Key, owner: u64) {
+    fn serve_readers(&mut self, now: Time, key: Key, owner: u64) {
         if planted!(ReadBranchesWait) {
             return;
         }
@@ -121,7 +147,7 @@ impl<C: Clone> Engine<C> {
     }
 
     /// A local owner reads now: its calls that wait for the lock for itself would wait for it.
-    pub(super) fn refuse_upgrades(&mut self, now: Time, lock: u32, owner: u64) {
+    fn refuse_upgrades(&mut self, now: Time, lock: u32, owner: u64) {
         if planted!(UpgradeWaitsOn) {
             return;
         }
