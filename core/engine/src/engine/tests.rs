@@ -13,7 +13,7 @@ use crate::hold::LossReason;
 use crate::id::HoldId;
 use crate::options::Keeping;
 use crate::reply::Abandoned;
-use crate::request::RequestId;
+use crate::request::{MAX_BEATS, Op, Request, RequestId};
 use crate::validity::margin;
 
 const MS: Duration = Duration::from_millis(1);
@@ -351,6 +351,23 @@ fn a_beat_is_planned_no_later_than_it_was() {
     }
     engine.no_beat(key);
     assert!(engine.beats.is_empty());
+}
+
+#[test]
+fn beats_leave_a_hundred_at_a_time() {
+    let (mut engine, _) = engine(Options::default());
+    for _ in 0..MAX_BEATS + 1 {
+        let key = engine.entries.insert(Entry { at: At::Queued, ..entry() });
+        engine.beat_by(key, BEGIN);
+    }
+    engine.send_beats(BEGIN);
+    let mut sizes = Vec::new();
+    while let Some(effect) = engine.poll_effect() {
+        if let Effect::Send(Request { op: Op::Beat(beats), .. }) = effect {
+            sizes.push(beats.len());
+        }
+    }
+    assert_eq!(sizes, [MAX_BEATS, 1]);
 }
 
 #[test]

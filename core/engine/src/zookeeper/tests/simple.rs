@@ -223,6 +223,16 @@ fn p08_a_holder_hears_that_its_node_was_deleted_and_that_it_is_wanted() {
 }
 
 #[test]
+fn p03_a_release_says_itself_what_became_of_the_node() {
+    let mut talk = lasting();
+    let release = talk.release(1, true, false);
+    talk.fired(LOCK.to_owned(), Change::Deleted);
+    assert!(talk.events().is_empty());
+    talk.answer([Err(ZkError::NoNode)]);
+    assert_eq!(talk.released(release), Released::Unknown);
+}
+
+#[test]
 fn p08_a_holder_whose_node_is_another_sessions_has_lost_it() {
     for owner in [SESSION, SESSION + 1] {
         let mut talk = lasting();
