@@ -371,6 +371,18 @@ fn beats_leave_a_hundred_at_a_time() {
 }
 
 #[test]
+fn a_lock_is_held_until_its_holder_is_at_its_end() {
+    let (mut engine, lock) = engine(Options::default());
+    assert!(!engine.is_held(BEGIN, lock));
+    let holder = holder(BEGIN + MS * 9);
+    let key = engine.entries.insert(Entry { valid_until: Time::MAX, holder, ..entry() });
+    engine.lock_mut(lock.0).unwrap().entry = Some(key);
+    for (at, held) in [(0, true), (8, true), (9, false)] {
+        assert_eq!(engine.is_held(BEGIN + MS * at, lock), held, "{at}");
+    }
+}
+
+#[test]
 fn pace_is_the_longest_of_late() {
     let mut lock = Lock::new(Name::new("x").unwrap());
     for (span, pace) in [(8, 8), (4, 4), (1, 2), (9, 9)] {
