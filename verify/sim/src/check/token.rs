@@ -143,17 +143,22 @@ impl TokenOrder {
         if lock.excused {
             return Ok(false);
         }
+        // Both at once: the counter is lost, and the clock is behind the tokens.
+        let back = self.went_back || lock.lost_twice;
+        let known = lock.known();
+        let behind = clock <= known || lock.behind;
+        let lost = lock.forgotten && back && behind;
         if let Some(tenure) = lock.tenures.get(&grant.token) {
             let same = tenure.hold == grant.hold
                 || (tenure.owner.is_some() && tenure.owner == grant.owner);
             if same {
                 return Ok(false);
             }
-        } else if let Some(back) = lock.rolled_back.filter(|_| grant.token < lock.known()) {
+        } else if let Some(back) = lock.rolled_back.filter(|_| grant.token < known) {
             // A hold that was over, and of which nobody had heard, lives again in what the store
             // went back to, and its owner joins it, or who polls finds it. No grant is made now with
             // a token that lies behind the clock.
-            if grant.owner.is_some() || self.unseen && grant.token < clock {
+            if grant.owner.is_some() || self.unseen && !lost && grant.token < clock {
                 let since = if grant.owner.is_some() { at } else { back };
                 lock.tenures.insert(grant.token, Tenure::of(grant, since));
                 return Ok(false);
@@ -161,11 +166,6 @@ impl TokenOrder {
         }
         let repeated = lock.tenures.contains_key(&grant.token) || grant.token <= lock.highest;
         let before = lock.tenures.last_key_value().map_or(0, |(first, _)| *first);
-        // Both at once: the counter is lost, and the clock is behind the tokens.
-        let back = self.went_back || lock.lost_twice;
-        let known = lock.known();
-        let behind = clock <= known || lock.behind;
-        let lost = lock.forgotten && back && behind;
         if grant.token <= known && (lost || lock.set_back) {
             lock.excused = true;
             lock.tenures.clear();
