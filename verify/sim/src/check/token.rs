@@ -101,8 +101,10 @@ impl TokenOrder {
     pub fn rests(&mut self, clock: u64, lock: usize) -> Result<(), String> {
         let it = &mut self.locks[lock];
         let known = it.known();
-        it.rested = Some(clock);
-        if clock <= known && !it.forgotten && it.rolled_back.is_none() && !it.excused {
+        // What is made anew without a grant, as by a late release, has no tokens to forget.
+        let again = it.rested.is_some();
+        it.rested = it.rested.max(Some(clock));
+        if !again && clock <= known && !it.forgotten && it.rolled_back.is_none() && !it.excused {
             it.rested = None;
             return Err(format!("lock {lock}: forgotten at {clock}, and {known} was given out"));
         }
