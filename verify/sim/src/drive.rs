@@ -533,7 +533,7 @@ impl World {
             return;
         }
         let kept = !held.ends && matches!(reason, LossReason::NotRenewed | LossReason::Gone);
-        let (lock, incarnation) = (held.lock, self.clients[slot].incarnation);
+        let (lock, since, incarnation) = (held.lock, held.since, self.clients[slot].incarnation);
         self.cover.add(Cover::LostTold);
         self.tell(slot, "lost", tag, &[("reason", &format!("{reason:?}"))]);
         if self.now < self.clients[slot].paused_until + 2_000 * US {
@@ -546,7 +546,9 @@ impl World {
         // It pauses before it tries again to connect.
         let away = self.zk.is_none() && self.clients[slot].link.attempts > 1;
         let recent = self.now <= self.trouble_until + quarter;
-        let excused = forgotten || self.was_foreign(lock) || away || recent;
+        // Far away, a claim that was asked for when answers came sooner may end before the first.
+        let unheard = self.now < since + 2 * self.plan.latency.1;
+        let excused = forgotten || self.was_foreign(lock) || away || recent || unheard;
         if kept && excused {
             self.checks.waive("watchdog");
         } else if kept {

@@ -139,8 +139,8 @@ impl World {
         }
     }
 
-    /// Whether so many of those who were passed over are left that it takes longer: each contact looks
-    /// at two of them, and where the clock went back their silence counts only from then on.
+    /// Whether some of those who were passed over are left, fewer than before: each contact looks at
+    /// two of them, and where the clock went back their silence counts only from then on.
     fn fades(&mut self) -> bool {
         if self.zk.is_some() || !self.checks.token.went_back {
             return false;
@@ -152,7 +152,7 @@ impl World {
             info.map_or(0, |info| info.waiters.iter().filter(|it| it.silent).count())
         };
         let most = names.iter().map(silent).max().unwrap_or_default();
-        let fewer = most > 2 && most < self.passed_over;
+        let fewer = most > 0 && most < self.passed_over;
         if fewer {
             self.passed_over = most;
             self.touch();

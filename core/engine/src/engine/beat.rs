@@ -293,7 +293,7 @@ impl<C: Clone> Engine<C> {
         let within = if planted!(ShortClaimNotPolled) { heartbeat } else { within };
         // The first request announces nothing, so the second is soon: it shows how fast the queue
         // moves.
-        let moved = if announced > 0 { entry.ahead.saturating_sub(state.ahead) } else { 0 };
+        let moved = entry.ahead.saturating_sub(state.ahead);
         let took = sent.since(entry.queued_at);
         entry.queued_at = sent;
         entry.queued_last = state.last;

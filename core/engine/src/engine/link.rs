@@ -6,7 +6,6 @@ use std::time::Duration;
 use crate::engine::Engine;
 use crate::engine::call::CallKind;
 use crate::engine::clock::StoreClock;
-use crate::engine::entry::At;
 use crate::error::Error;
 use crate::event::{Effect, Outcome};
 use crate::hold::CallKey;
@@ -99,9 +98,8 @@ impl<C: Clone> Engine<C> {
             let Some(entry) = self.entries.get_mut(key) else { continue };
             entry.retry_at = Time::ZERO;
             entry.tries = 0;
-            if entry.parting.is_none() && matches!(entry.at, At::Queued | At::Held) {
-                self.beat_by(key, now);
-            }
+            // Of one that neither holds nor waits, or leaves, there is nothing to show.
+            self.beat_by(key, now);
         }
         self.send_beats(now);
         for key in keys {

@@ -13,7 +13,7 @@ use crate::hold::LossReason;
 use crate::id::HoldId;
 use crate::options::Keeping;
 use crate::reply::Abandoned;
-use crate::request::RequestId;
+use crate::request::{MAX_BEATS, Op, Request, RequestId};
 use crate::validity::margin;
 
 const MS: Duration = Duration::from_millis(1);
@@ -351,6 +351,35 @@ fn a_beat_is_planned_no_later_than_it_was() {
     }
     engine.no_beat(key);
     assert!(engine.beats.is_empty());
+}
+
+#[test]
+fn beats_leave_a_hundred_at_a_time() {
+    let (mut engine, _) = engine(Options::default());
+    for _ in 0..MAX_BEATS + 1 {
+        let key = engine.entries.insert(Entry { at: At::Queued, ..entry() });
+        engine.beat_by(key, BEGIN);
+    }
+    engine.send_beats(BEGIN);
+    let mut sizes = Vec::new();
+    while let Some(effect) = engine.poll_effect() {
+        if let Effect::Send(Request { op: Op::Beat(beats), .. }) = effect {
+            sizes.push(beats.len());
+        }
+    }
+    assert_eq!(sizes, [MAX_BEATS, 1]);
+}
+
+#[test]
+fn a_lock_is_held_until_its_holder_is_at_its_end() {
+    let (mut engine, lock) = engine(Options::default());
+    assert!(!engine.is_held(BEGIN, lock));
+    let holder = holder(BEGIN + MS * 9);
+    let key = engine.entries.insert(Entry { valid_until: Time::MAX, holder, ..entry() });
+    engine.lock_mut(lock.0).unwrap().entry = Some(key);
+    for (at, held) in [(0, true), (8, true), (9, false)] {
+        assert_eq!(engine.is_held(BEGIN + MS * at, lock), held, "{at}");
+    }
 }
 
 #[test]

@@ -140,6 +140,18 @@ fn a_waiter_that_the_store_forgot_queues_again_at_its_place() {
 }
 
 #[test]
+fn an_acquire_that_the_store_wants_again_is_repeated_at_once_three_times() {
+    let mut talk = Talk::new("acquire_again");
+    talk.take(1, 1);
+    for _ in 0..4 {
+        talk.fail(refused(RefusalKind::Again));
+    }
+    talk.pass(SECOND);
+    talk.say(granted(TOKEN));
+    talk.end();
+}
+
+#[test]
 fn an_acquire_is_repeated_until_it_is_answered() {
     let mut talk = Talk::new("repeated");
     talk.take(1, 1);

@@ -107,8 +107,10 @@ impl TokenOrder {
     pub fn rests(&mut self, clock: u64, lock: usize) -> Result<(), String> {
         let it = &mut self.locks[lock];
         let known = it.known();
-        it.rested = Some(clock);
-        if clock <= known && !it.forgotten && it.rolled_back.is_none() && !it.excused {
+        // What is made anew without a grant, as by a late release, has no tokens to forget.
+        let again = it.rested.is_some();
+        it.rested = it.rested.max(Some(clock));
+        if !again && clock <= known && !it.forgotten && it.rolled_back.is_none() && !it.excused {
             it.rested = None;
             return Err(format!("lock {lock}: forgotten at {clock}, and {known} was given out"));
         }
@@ -149,19 +151,22 @@ impl TokenOrder {
         if lock.excused {
             return Ok(false);
         }
+        // Both at once: the counter is lost, and the clock is behind the tokens.
+        let back = self.went_back || lock.lost_twice;
+        let known = lock.known();
+        let behind = clock <= known || lock.behind;
+        let lost = lock.forgotten && back && behind;
         if let Some(tenure) = lock.tenures.get(&grant.token) {
             let same = tenure.hold == grant.hold
                 || (tenure.owner.is_some() && tenure.owner == grant.owner);
             if same {
                 return Ok(false);
             }
-        } else if let Some(back) =
-            lock.rolled_back.filter(|_| grant.token < lock.known() && !self.exact)
-        {
+        } else if let Some(back) = lock.rolled_back.filter(|_| grant.token < known && !self.exact) {
             // A hold that was over, and of which nobody had heard, lives again in what the store
             // went back to, and its owner joins it, or who polls finds it. No grant is made now with
             // a token that lies behind the clock.
-            if grant.owner.is_some() || self.unseen && grant.token < clock {
+            if grant.owner.is_some() || self.unseen && !lost && grant.token < clock {
                 let since = if grant.owner.is_some() { at } else { back };
                 lock.tenures.insert(grant.token, Tenure::of(grant, since));
                 return Ok(false);
@@ -169,11 +174,6 @@ impl TokenOrder {
         }
         let repeated = lock.tenures.contains_key(&grant.token) || grant.token <= lock.highest;
         let before = lock.tenures.last_key_value().map_or(0, |(first, _)| *first);
-        // Both at once: the counter is lost, and the clock is behind the tokens.
-        let back = self.went_back || lock.lost_twice;
-        let known = lock.known();
-        let behind = clock <= known || lock.behind;
-        let lost = lock.forgotten && back && behind;
         if grant.token <= known && (lost || lock.set_back) {
             lock.excused = true;
             lock.tenures.clear();

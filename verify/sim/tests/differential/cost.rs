@@ -88,6 +88,7 @@ pub fn compare() {
         ("a release of the only one", 28, bench.release(0, true)),
         ("an acquire after it", 34, bench.acquire(1, true)),
         ("its release", 28, bench.release(1, true)),
+        ("a late beat after it", 42, bench.beat(1)),
         ("a try", 34, bench.acquire(2, false)),
         ("the first in the queue", 59, bench.acquire(3, true)),
         ("the second in the queue", 73, bench.acquire(4, true)),

@@ -6,7 +6,7 @@ use super::{Codec, Command, ListStep, Listing, Value, Words, decode_record};
 use crate::id::{ClientId, HoldId};
 use crate::name::Name;
 use crate::reply::{Abandoned, Body, Failure, Push, RefusalKind, Reply};
-use crate::request::{Beat, Break, Op};
+use crate::request::{Acquire, Beat, Break, Mode, Op};
 use crate::secret::Secrets;
 use crate::store::Record;
 use crate::token::MAX_STORE_TIME;
@@ -162,6 +162,18 @@ fn garbled_replies_are_refused_and_do_not_panic() {
         let Err(Failure::Refused(refused)) = codec("fl:").decode(&op, value) else { panic!() };
         assert_eq!(refused.kind, RefusalKind::Misconfigured);
         assert!(refused.message.contains("answer to 'break'"), "{}", refused.message);
+    }
+}
+
+#[test]
+fn what_this_store_does_not_do_is_refused_as_such() {
+    let ask = Acquire::new(Name::new("job").unwrap(), HoldId(1), Duration::from_secs(1), 7);
+    let shared = Op::Acquire(Acquire { mode: Mode::Shared, ..ask });
+    for (op, word) in [(shared, "shared"), (Op::Revoke(Name::new("job").unwrap()), "queues")] {
+        let good = Value::Array([0, 0, 7, 9, 1_000_000].map(Value::Int).to_vec());
+        let Err(Failure::Refused(refused)) = codec("fl:").decode(&op, good) else { panic!() };
+        assert_eq!(refused.kind, RefusalKind::Unsupported);
+        assert!(refused.message.contains(word), "{}", refused.message);
     }
 }
 

@@ -121,6 +121,18 @@ fn in_the_simple_recipe_a_break_ends_the_hold_that_the_node_names() {
     }
 }
 
+/// Somebody else may have the one name by now.
+#[test]
+fn in_the_simple_recipe_a_break_that_finds_no_node_looks_again() {
+    let mut talk = Talk::with(Recipe::Simple);
+    let request = ask_break(&mut talk, 20 * 1024, None);
+    talk.answer([done(), exists(Stat { czxid: 20, ephemeral_owner: 9, ..Stat::default() })]);
+    talk.answer([Err(ZkError::At(0, Box::new(ZkError::NoNode)))]);
+    assert_eq!(talk.ops(), [&ZkOp::Exists { path: LOCK.to_owned(), watch: false }]);
+    talk.answer([exists(Stat { czxid: 21, ephemeral_owner: 9, ..Stat::default() })]);
+    assert_eq!(talk.reply(request), Ok(Body::Break(Broken::ChangedHands(21 * 1024))));
+}
+
 #[test]
 fn break_goes_without_the_note_where_that_may_not_be_written() {
     let mut talk = Talk::new();

@@ -173,6 +173,18 @@ fn a_beat_of_a_waiter_asks_nothing_while_it_is_being_found_out_where_it_stands()
 }
 
 #[test]
+fn p03_a_release_under_way_says_itself_what_became_of_the_node() {
+    let mut talk = Talk::held(1, 4);
+    talk.pass(Duration::from_millis(20));
+    talk.answer([done(), data("fencelock 1 6000 5 tests"), children(&[&node(1, 4)])]);
+    let release = talk.release(1, true, false);
+    talk.fired(path(&node(1, 4)), Change::Deleted);
+    assert!(talk.events().is_empty());
+    talk.answer([done()]);
+    assert_eq!(talk.released(release), Released::Done);
+}
+
+#[test]
 fn a_hold_that_is_being_released_or_without_a_connection_is_not_looked_after() {
     let mut talk = Talk::held(1, 4);
     talk.release(1, true, false);

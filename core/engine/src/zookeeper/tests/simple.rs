@@ -211,6 +211,15 @@ fn lasting() -> Talk {
 }
 
 #[test]
+fn p08_a_look_at_anothers_node_tells_that_the_hold_before_was_broken() {
+    let mut talk = lasting();
+    talk.acquire(2, true);
+    talk.answer([Err(ZkError::NodeExists)]);
+    talk.answer([of(9, SESSION + 1)]);
+    assert_eq!(talk.pushes(), [Push::Broken { lock: name(), hold: hold(1) }]);
+}
+
+#[test]
 fn p08_a_holder_hears_that_its_node_was_deleted_and_that_it_is_wanted() {
     let mut talk = lasting();
     talk.fired(LOCK.to_owned(), Change::Data);
@@ -220,6 +229,16 @@ fn p08_a_holder_hears_that_its_node_was_deleted_and_that_it_is_wanted() {
     talk.fired(LOCK.to_owned(), Change::Deleted);
     assert_eq!(talk.pushes(), [Push::Broken { lock: name(), hold: hold(1) }]);
     assert!(talk.calls.is_empty(), "{:?}", talk.ops());
+}
+
+#[test]
+fn p03_a_release_says_itself_what_became_of_the_node() {
+    let mut talk = lasting();
+    let release = talk.release(1, true, false);
+    talk.fired(LOCK.to_owned(), Change::Deleted);
+    assert!(talk.events().is_empty());
+    talk.answer([Err(ZkError::NoNode)]);
+    assert_eq!(talk.released(release), Released::Unknown);
 }
 
 #[test]
