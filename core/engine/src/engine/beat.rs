@@ -251,8 +251,11 @@ impl<C: Clone> Engine<C> {
                     // Too late, as with a renewal.
                     return self.expire(now, key);
                 }
-                entry.valid_until = entry.valid_until.max(valid_until(sent, entry.claim_lease));
-                entry.lent = entry.lent.max(entry.valid_until);
+                let kept = valid_until(sent, entry.claim_lease);
+                let asked = self.asked_until(now, key, Awaited::No);
+                let Some(entry) = self.entries.get_mut(key) else { return };
+                entry.valid_until = entry.valid_until.max(asked.map_or(kept, |it| it.min(kept)));
+                entry.lent = entry.lent.max(kept);
                 self.beat_by(key, now);
             }
             // The store has it under another token: it forgot this tenure, and a late copy of the
