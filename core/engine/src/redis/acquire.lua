@@ -48,7 +48,9 @@ if waiter then
   return answer(standing(s, id))
 end
 
-if attach == '' and ticket ~= '' then
+-- Who shares the lock and finds nobody waiting need not queue to be let in.
+local at_once = mode ~= '' and s.listed == 0 and (joins or fits(s, mode))
+if attach == '' and ticket ~= '' and not at_once then
   ticket = ticket + 0
   if ticket == 0 then ticket = math.max(s.ticket + 1, now) end
   local alone = s.listed == 0
