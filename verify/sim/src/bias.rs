@@ -89,7 +89,7 @@ impl Bias {
 
     /// The stores that such runs are played on without being asked for one.
     pub fn stores(self) -> &'static [StoreKind] {
-        if self.shares() { &[StoreKind::Record] } else { &[StoreKind::Record, StoreKind::Redis] }
+        &[StoreKind::Record, StoreKind::Redis]
     }
 
     /// The first seed from `seed` on that is bent so.

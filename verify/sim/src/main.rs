@@ -120,8 +120,8 @@ fn replay(seed: u64, args: &Args) -> ExitCode {
     let bias = Bias::of_seed(seed);
     if bias.shares() && (!bias.stores().contains(&kind) || args.history.is_some()) {
         eprintln!(
-            "fencelock-sim: in this run several hold a name together, which it knows on the record store \
-             alone, and in no history"
+            "fencelock-sim: in this run several hold a name together, which it knows on the record and \
+             the redis store, and in no history"
         );
         return ExitCode::from(2);
     }

@@ -235,7 +235,7 @@ pub const TABLE: &[Planted] = &[
         162,
         "scripts: a lock whose tokens lie ahead of the clock is forgotten",
         &[
-            ("and s.last < now + BLOCK and #s.holds", "and #s.holds"),
+            ("and s.last < now + BLOCK and s.held", "and s.held"),
             ("field[2] == '0') and arg[2] + 0 < now + 1024 then", "field[2] == '0') then"),
         ],
     ),
@@ -256,15 +256,15 @@ pub const TABLE: &[Planted] = &[
         57,
         "scripts: the end of one hold of an owner ends the others",
         &[(
-            "table.remove(s.holds, at)\n    s.released = short(id)",
-            "s.holds = {}\n    s.released = short(id)",
+            "end_hold(s, hold, at)\n    s.released = short(id)",
+            "s.holds, s.held, s.excl = {}, 0, 0\n    s.released = short(id)",
         )],
     ),
     scripts(
         58,
         "scripts: one foreign key fails the whole renewal batch",
         &[
-            ("= try('HMGET', KEYS[i * 3 - 2]", "= call('HMGET', KEYS[i * 3 - 2]"),
+            ("= try('HMGET', KEYS[(i - 1)", "= call('HMGET', KEYS[(i - 1)"),
             ("ok, answer = pcall(beat, i)", "ok, answer = true, beat(i)"),
         ],
     ),
@@ -316,7 +316,7 @@ pub const TABLE: &[Planted] = &[
     scripts(
         130,
         "scripts: a break ends whoever has the lock by then",
-        &[("if #s.holds > 0 and s.token > arg[1] + 0 then", "if false then")],
+        &[("if token > arg[1] + 0 then", "if false then")],
     ),
     zookeeper(27, Bug::ZkOrphanForgotten, "zookeeper: a lost create's node is never looked for"),
     zookeeper(

@@ -70,10 +70,11 @@ async fn round(
 ) -> NoSession {
     let mut next = attempts.next().await;
     loop {
-        let Connected { codec, ready } = match next {
+        let Connected { mut codec, ready } = match next {
             Ok(connected) => connected,
             Err(why) => return why,
         };
+        codec.set_wide(shared.wide());
         let Ready { main, pushes, inbox, now } = ready;
         let address = &options.address;
         tracing::info!(%address, ?inbox, separate = pushes.is_some(), "connected");

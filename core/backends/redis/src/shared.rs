@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use atomic_waker::AtomicWaker;
 use fencelock_engine::event::Event;
-use fencelock_engine::redis::{Codec, Command, Inbox, Listing, Script};
+use fencelock_engine::redis::{Codec, Command, Inbox, Listing, Script, Wide};
 use fencelock_engine::reply::Failure;
 use fencelock_engine::request::{Op, Request, RequestId};
 use fencelock_engine::transport::{Doubt, Sink, Watcher};
@@ -115,6 +115,11 @@ impl Shared {
             attention: AtomicBool::new(false),
             waker: AtomicWaker::new(),
         }
+    }
+
+    /// Which locks are shared, for the codec that reads the replies.
+    pub(crate) fn wide(&self) -> Wide {
+        self.state().codec.wide()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -23,8 +23,8 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     leases: true,
     abandoned: true,
     paths: false,
-    shared: false,
-    permits: false,
+    shared: true,
+    permits: true,
 };
 
 /// A connection to a Redis server, made anew by itself when it breaks.

@@ -2,6 +2,7 @@
 -- Acquire: a place in the queue behind an ordinary holder, if who is first lives and nobody is
 -- parked.
 if field and field[1] == '1' and field[2] and field[2] ~= arg[1] and field[4] and arg[7]
+  and not arg[15]
   and field[5] ~= string.sub(arg[1], 1, 16) and now <= arg[4] + 0
   and arg[4] + 0 <= now + arg[8] * 2 and now < 9006099743113216 then
   local queue, order = KEYS[2], KEYS[3]

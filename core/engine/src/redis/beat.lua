@@ -1,7 +1,7 @@
 
 -- Beat: the others.
 local function beat_slowly(i)
-  local s, refused = load(i * 3 - 2, false)
+  local s, refused = load((i - 1) * each + 1, false, each == 5)
   if not s then return refused end
   local at = i * 4 - 1
   local id = arg[at]
@@ -11,7 +11,15 @@ local function beat_slowly(i)
   if held then
     local used = arg[at + 2] + 0
     renew(s, held, arg[at + 1] + 0, polling == 1, used, count_of(i))
-    s.last = math.max(s.last, now, used + BLOCK)
+    if held.mode == '' then s.last = math.max(s.last, now, used + BLOCK) end
+  end
+  if waiter then
+    local _, waits_for_itself = tie(s, waiter.owner, waiter.mode)
+    if waits_for_itself then
+      local state = deadlock(s, waiter, 0)
+      save(s)
+      return state
+    end
   end
   settle(s, waiter and id, 0)
   if newcomer and not hold_of(s, id) then tell_wanted(s) end

@@ -1,15 +1,17 @@
 
 -- Beat: the holds of ordinary owners, and who waits behind one, if who is first lives and nobody is
 -- parked; one by one. The others, and those that cannot be read, are left to the part below.
--- KEYS: record, queue, order of each. ARGV: client, polling (0, 1); then hold, lease, used, silence
+-- KEYS: record, queue, order of each. ARGV: client, polling (0, 1; and 2 for five keys of each); then hold, lease, used, silence
 -- of each; and how many wait within the client behind each, left out where there is nobody.
 if now >= 9006099743113216 then return { err = 'CLOCK' } end
-local polling = arg[2] + 0
+-- Each lock's keys are three, or five.
+local polling, each = arg[2] + 0, 3
+if polling >= 2 then polling, each = polling - 2, 5 end
 local answers, left = { now }, nil
 
 -- As it stands behind the client's name.
 local function count_of(i)
-  local count = arg[#KEYS / 3 * 4 + 2 + i] or '0'
+  local count = arg[#KEYS / each * 4 + 2 + i] or '0'
   return count == '0' and '' or '\t' .. count
 end
 
@@ -31,7 +33,7 @@ local function hold(field, i, at, waiting)
   if last < used + 1024 then last = used + 1024 end
   lease = deadline - now
   local ttl = (deadline > last and deadline or last) - now
-  local record, told = KEYS[i * 3 - 2], (field[9] or 0) + 0
+  local record, told = KEYS[(i - 1) * each + 1], (field[9] or 0) + 0
   local kept = try('PEXPIRE', record, digits('%d', ttl / 1000 + 86400000))
   if type(kept) == 'table' then return kept.err end
   call('HSET', record, 'd', digits('%.0f', deadline), 'l', digits('%.0f', lease),
@@ -44,7 +46,7 @@ local function hold(field, i, at, waiting)
 end
 
 local function waiter(field, i, at, count)
-  local queue, order, id = KEYS[i * 3 - 1], KEYS[i * 3], arg[at]
+  local queue, order, id = KEYS[(i - 1) * each + 2], KEYS[(i - 1) * each + 3], arg[at]
   local ticket, lease, claim, client, owner = string.match(call('HGET', queue, id) or '',
     '^(%d+) %d+ [01] (%d+) (%d+) %d+\n([^\t\n]*)[^\n]*(\n.*)$')
   if not ticket then return end
@@ -67,12 +69,12 @@ local function waiter(field, i, at, count)
 end
 
 local function beat(i)
-  local field, at = try('HMGET', KEYS[i * 3 - 2], 'v', 'i', 'n', 'f', 'd', 'l', 'e', 't', 'b', 'u', 'c'), i * 4 - 1
+  local field, at = try('HMGET', KEYS[(i - 1) * each + 1], 'v', 'i', 'n', 'f', 'd', 'l', 'e', 't', 'b', 'u', 'c'), i * 4 - 1
   if field.err then return field.err end
   if field[1] ~= '1' or not field[2] or (field[4] or 0) + 0 >= 4 or field[5] + 0 <= now then return end
   local count = (field[3] or 0) + 0
   if field[2] == arg[at] then
-    if count == 0 or orderly(KEYS[i * 3 - 1], KEYS[i * 3], count) then
+    if count == 0 or orderly(KEYS[(i - 1) * each + 2], KEYS[(i - 1) * each + 3], count) then
       return hold(field, i, at, count)
     end
   elseif count > 0 and field[5] + 0 <= now + field[6] then
@@ -80,15 +82,15 @@ local function beat(i)
   end
 end
 
-for i = 1, #KEYS / 3 do
+for i = 1, #KEYS / each do
   -- Each lock's in their order.
   local ok, answer
-  if not (left and left[KEYS[i * 3 - 2]]) then ok, answer = pcall(beat, i) end
+  if not (left and left[KEYS[(i - 1) * each + 1]]) then ok, answer = pcall(beat, i) end
   if ok and answer then
     answers[i + 1] = answer
   else
     left = left or {}
-    left[#left + 1], left[KEYS[i * 3 - 2]] = i, true
+    left[#left + 1], left[KEYS[(i - 1) * each + 1]] = i, true
     answers[i + 1] = ''
   end
 end

@@ -6,6 +6,7 @@ use crate::name::Name;
 use crate::redis::Value;
 use crate::redis::key::encode_name;
 use crate::redis::script::{SCRIPTS, Script};
+use crate::redis::wide::Wide;
 use crate::redis::words::Words;
 use crate::reply::{Failure, Push, Reply};
 use crate::request::Op;
@@ -17,7 +18,10 @@ use crate::token::MAX_STORE_TIME;
 const MAX_PREFIX: usize = 64;
 
 /// How many keys a lock has.
-pub(super) const KEYS: usize = 3;
+pub(super) const KEYS: usize = 5;
+
+/// How many of them an exclusive lock needs that nobody shares.
+pub(super) const NARROW: usize = 3;
 
 /// What to send for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +57,7 @@ pub struct Codec {
     pub(super) channel: Vec<u8>,
     pub(super) inbox: Inbox,
     pub(super) secrets: Secrets,
+    pub(super) wide: Wide,
 }
 
 impl Codec {
@@ -68,6 +73,7 @@ impl Codec {
             client: format!("{} {}", client.id(), client.label()),
             inbox: Inbox::Subscribed,
             secrets: Secrets::default(),
+            wide: Wide::default(),
         })
     }
 
@@ -100,6 +106,16 @@ impl Codec {
     /// Whether the client has a subscription now; encodes later requests accordingly.
     pub fn set_inbox(&mut self, inbox: Inbox) {
         self.inbox = inbox;
+    }
+
+    /// Which locks are shared, as another codec of the same server and prefix learns it, too.
+    pub fn set_wide(&mut self, wide: Wide) {
+        self.wide = wide;
+    }
+
+    /// Which locks are shared, as far as replies said so.
+    pub fn wide(&self) -> Wide {
+        self.wide.clone()
     }
 
     /// What no error may show, whatever the server says.
@@ -142,17 +158,18 @@ impl Codec {
         &SCRIPTS[..]
     }
 
-    /// The keys of a lock: its record, its queue's entries, and their order.
+    /// The keys of a lock: its record; its queue's entries, and their order; and, of one that is
+    /// shared, the holds and their order.
     pub fn keys(&self, name: &Name) -> [Vec<u8>; KEYS] {
         let mut keys = Words::default();
         self.add_keys(&mut keys, name, KEYS);
-        [0, 1, 2].map(|at| keys.get(at).unwrap_or_default().to_vec())
+        [0, 1, 2, 3, 4].map(|at| keys.get(at).unwrap_or_default().to_vec())
     }
 
     /// The first `count` of a lock's keys.
     pub(super) fn add_keys(&self, keys: &mut Words, name: &Name, count: usize) {
         let (prefix, name) = (self.prefix.as_bytes(), encode_name(name.as_str()));
-        for end in ["}", "}:q", "}:z"].iter().take(count) {
+        for end in ["}", "}:q", "}:z", "}:h", "}:d"].iter().take(count) {
             keys.push([prefix, b"{", name.as_bytes(), end.as_bytes()]);
         }
     }

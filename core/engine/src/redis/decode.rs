@@ -4,12 +4,12 @@ use core::time::Duration;
 
 use crate::name::Name;
 use crate::redis::codec::Codec;
-use crate::redis::error::{garbled, refusal};
+use crate::redis::error::{garbled, kind_of_others, refusal, wants_all_keys};
 use crate::redis::layout::decode_record;
 use crate::redis::value::Value;
 use crate::reply::{Abandoned, Body, Broken, Refusal, Released, Reply, Standing, State};
-use crate::request::{Mode, Op};
-use crate::store::{mode_unsupported, revoke_unsupported};
+use crate::request::Op;
+use crate::store::{other_kind, revoke_unsupported};
 
 /// A token, or the end of a block: above 2^53 the scripts cannot count.
 pub(super) fn token(number: u64) -> Option<u64> {
@@ -33,7 +33,6 @@ impl Codec {
             return Err(self.refused(op, text));
         }
         match op {
-            Op::Acquire(ask) if ask.mode != Mode::Exclusive => Err(mode_unsupported()),
             Op::Revoke(_) => Err(revoke_unsupported()),
             Op::List { .. } => Err(garbled("list")),
             Op::Time => {
@@ -45,14 +44,27 @@ impl Codec {
     }
 
     fn refused(&self, op: &Op, text: &str) -> Refusal {
-        let key = match op {
-            Op::Acquire(ask) => Some(self.shown_key(&ask.lock)),
-            Op::Release(release) => Some(self.shown_key(&release.lock)),
-            Op::Break(what) => Some(self.shown_key(&what.lock)),
-            Op::Inspect(name) | Op::Revoke(name) => Some(self.shown_key(name)),
-            Op::Beat(_) | Op::List { .. } | Op::Time => None,
+        let lock = match op {
+            Op::Acquire(ask) => &ask.lock,
+            Op::Release(release) => &release.lock,
+            Op::Break(what) => &what.lock,
+            Op::Inspect(name) | Op::Revoke(name) => name,
+            Op::Beat(_) | Op::List { .. } | Op::Time => return refusal(text, None, &self.secrets),
         };
-        refusal(text, key.as_deref(), &self.secrets)
+        if let Op::Acquire(ask) = op
+            && let Some(of) = kind_of_others(text)
+        {
+            return other_kind(of, ask.mode);
+        }
+        self.refused_of(lock, text)
+    }
+
+    /// A refusal that concerns one lock.
+    fn refused_of(&self, lock: &Name, text: &str) -> Refusal {
+        if wants_all_keys(text) {
+            self.wide.add(lock);
+        }
+        refusal(text, Some(&self.shown_key(lock)), &self.secrets)
     }
 
     fn shown_key(&self, name: &Name) -> String {
@@ -73,9 +85,7 @@ impl Codec {
                         // What a damaged record makes of an answer is that lock's trouble alone.
                         item => Err(item.text().unwrap_or("DAMAGED")),
                     };
-                    states.push(state.map_err(|text| {
-                        refusal(text, Some(&self.shown_key(&beat.lock)), &self.secrets)
-                    }));
+                    states.push(state.map_err(|text| self.refused_of(&beat.lock, text)));
                 }
                 (states.len() == beats.len()).then_some(Body::Beat(states))?
             }
@@ -95,14 +105,18 @@ impl Codec {
                 })
             }
             Op::Inspect(name) => {
-                let [record, queue, waiting] = rest else { return None };
+                let (record, queue, waiting, holds) = match rest {
+                    [record, queue, waiting] => (record, queue, waiting, &[][..]),
+                    [record, queue, waiting, holds] => (record, queue, waiting, holds.array()?),
+                    _ => return None,
+                };
                 let waiting = usize::try_from(waiting.number()?).ok()?;
                 let (record, queue) = (record.array()?, queue.array()?);
                 if record.is_empty() && queue.is_empty() {
                     Body::Inspect(None)
                 } else {
                     let key = self.shown_key(name);
-                    match decode_record(record, queue) {
+                    match decode_record(record, queue, holds) {
                         Ok(record) => {
                             let mut info = record.inspect(now, name);
                             info.waiting += waiting.saturating_sub(record.waiters.len());
@@ -167,6 +181,7 @@ fn state(fields: &[Value]) -> Option<State> {
         4 => Standing::Released,
         5 => Standing::Gone,
         6 => Standing::NotHeld,
+        8 => Standing::Deadlock,
         _ => return None,
     };
     let expires_in = match fields.get(2) {

@@ -2,7 +2,7 @@
 
 use crate::id::OwnerId;
 use crate::name::Name;
-use crate::redis::codec::{Codec, Command, Inbox, KEYS};
+use crate::redis::codec::{Codec, Command, Inbox, KEYS, NARROW};
 use crate::redis::script::{ACQUIRE_AT, BEAT_AT, BREAK_AT, INSPECT_AT, RELEASE_AT, SCRIPTS};
 use crate::redis::words::Words;
 use crate::request::{Acquire, Beat, Mode, Op, Release};
@@ -11,6 +11,9 @@ use crate::time::micros_up;
 /// In milliseconds: a day.
 const LONGEST_RETENTION: u64 = 24 * 3600 * 1_000;
 
+/// In a beat's flags: it names all keys of each lock.
+const WIDE: u64 = 2;
+
 fn plain(words: &[&str]) -> Command {
     Command::Plain(words.iter().map(|word| word.as_bytes().to_vec()).collect())
 }
@@ -18,11 +21,12 @@ fn plain(words: &[&str]) -> Command {
 impl Codec {
     pub(super) fn command(&self, op: &Op) -> Command {
         match op {
-            Op::Acquire(ask) if ask.mode == Mode::Exclusive => {
-                self.script(ACQUIRE_AT, &ask.lock, self.acquire(ask))
+            Op::Acquire(ask) => {
+                let keys = self.keys_for(&ask.lock, ask.mode);
+                self.script_of(ACQUIRE_AT, &ask.lock, keys, self.acquire(ask))
             }
-            // The codec refuses the other modes when it decodes; any harmless command will do.
-            Op::Acquire(_) | Op::Revoke(_) | Op::Time => plain(&["TIME"]),
+            // The codec refuses it when it decodes; any harmless command will do.
+            Op::Revoke(_) | Op::Time => plain(&["TIME"]),
             Op::Beat(beats) => self.beats(beats),
             Op::Release(release) => {
                 let mut args = Words::with_capacity(4, 24);
@@ -30,7 +34,10 @@ impl Codec {
                 let retention = u64::try_from(release.retention.as_millis()).unwrap_or(u64::MAX);
                 args.number(retention.clamp(1, LONGEST_RETENTION));
                 // What is not there is not named: see `redis/release_handed.lua`.
-                let keys = if release.alone { 1 } else { KEYS };
+                let keys = match self.keys_for(&release.lock, release.mode) {
+                    NARROW if release.alone => 1,
+                    keys => keys,
+                };
                 self.script_of(RELEASE_AT, &release.lock, keys, args)
             }
             Op::Inspect(name) => self.script(INSPECT_AT, name, Words::default()),
@@ -44,6 +51,11 @@ impl Codec {
             }
             Op::List { prefix, .. } => self.scan(prefix, "0"),
         }
+    }
+
+    /// How many of a lock's keys a request names.
+    fn keys_for(&self, lock: &Name, mode: Mode) -> usize {
+        if mode == Mode::Exclusive && !self.wide.has(lock) { NARROW } else { KEYS }
     }
 
     fn script(&self, at: usize, name: &Name, args: Words) -> Command {
@@ -84,14 +96,18 @@ impl Codec {
             }
             None => (0..3).for_each(|_| args.push([])),
         }
-        args.push([ask.owner.as_ref().map_or("", OwnerId::as_str).as_bytes()]);
+        // Permits have no owner.
+        let owner = ask.owner.as_ref().filter(|_| !matches!(ask.mode, Mode::Permits { .. }));
+        args.push([owner.map_or("", OwnerId::as_str).as_bytes()]);
         match ask.attach {
             Some(token) => args.number(token),
             None => args.push([]),
         }
-        if let Some(after) = &ask.after {
-            add_release(&mut args, after);
+        match &ask.after {
+            Some(after) => add_release(&mut args, after),
+            None => (0..3).for_each(|_| args.push([])),
         }
+        add_mode(&mut args, ask.mode);
         // The absent tail is left out: short arguments are cheaper, and the script's quick part
         // looks at the length.
         args.trim();
@@ -99,12 +115,14 @@ impl Codec {
     }
 
     fn beats(&self, beats: &[Beat]) -> Command {
-        let mut keys = Words::with_capacity(beats.len() * KEYS, 40);
+        let each = beats.iter().map(|beat| self.keys_for(&beat.lock, beat.mode)).max();
+        let each = each.unwrap_or(NARROW);
+        let mut keys = Words::with_capacity(beats.len() * each, 40);
         let mut args = Words::with_capacity(beats.len() * 4 + 2, 20);
         args.push([self.client.as_bytes()]);
-        args.number(self.polling());
+        args.number(self.polling() + if each == KEYS { WIDE } else { 0 });
         for beat in beats {
-            self.add_keys(&mut keys, &beat.lock, KEYS);
+            self.add_keys(&mut keys, &beat.lock, each);
             args.hold(beat.hold);
             args.number(micros_up(beat.lease));
             args.number(beat.used);
@@ -115,6 +133,20 @@ impl Codec {
             beats.iter().for_each(|beat| args.number(u64::from(beat.local_waiters)));
         }
         Command::Script { script: &SCRIPTS[BEAT_AT], keys, args }
+    }
+}
+
+/// Nothing where it is exclusive.
+fn add_mode(args: &mut Words, mode: Mode) {
+    let mut digits = [itoa::Buffer::new(), itoa::Buffer::new()];
+    let [one, other] = &mut digits;
+    match mode {
+        Mode::Exclusive => args.push([]),
+        Mode::Shared => args.push([b"s"]),
+        Mode::Permits { count, of } => {
+            let (count, of) = (one.format(count), other.format(of));
+            args.push([b"p ", count.as_bytes(), b" ", of.as_bytes()]);
+        }
     }
 }
 

@@ -44,8 +44,18 @@ fn misconfigured(message: String) -> Refusal {
 fn code(text: &str) -> &str {
     let known = |word: &&str| {
         PASSING.iter().chain(&LASTING).any(|(code, _)| code == word)
-            || ["WRONGTYPE", "NOSCRIPT", "LAYOUT", "FOREIGN", "DAMAGED", "CLOCK", "QUEUE"]
-                .contains(word)
+            || [
+                "WRONGTYPE",
+                "NOSCRIPT",
+                "LAYOUT",
+                "FOREIGN",
+                "DAMAGED",
+                "CLOCK",
+                "QUEUE",
+                "MODES",
+                "KIND",
+            ]
+            .contains(word)
     };
     let mut words = text.split_whitespace().map(|word| word.trim_start_matches('-'));
     let first = words.next().unwrap_or_default();
@@ -53,6 +63,19 @@ fn code(text: &str) -> &str {
         return first;
     }
     words.find(known).unwrap_or("ERR")
+}
+
+/// Whether the lock is shared, and the request named too few of its keys.
+pub(super) fn wants_all_keys(text: &str) -> bool {
+    code(text.trim_start_matches('-')) == "MODES"
+}
+
+/// Of how many permits the name is, or 0 for a lock's, when another kind was asked for.
+pub(super) fn kind_of_others(text: &str) -> Option<u32> {
+    if code(text.trim_start_matches('-')) != "KIND" {
+        return None;
+    }
+    text.split_once("KIND ")?.1.split_whitespace().next()?.parse().ok()
 }
 
 /// What an error reply means. `key` is the lock's key, when the request had just one.
@@ -69,14 +92,16 @@ pub(super) fn refusal(text: &str, key: Option<&str>, secrets: &Secrets) -> Refus
         return misconfigured(format!("{shown} ({advice})"));
     }
     match code {
-        "NOSCRIPT" | "QUEUE" => Refusal { kind: RefusalKind::Again, message: shown.into_owned() },
+        "NOSCRIPT" | "QUEUE" | "MODES" => {
+            Refusal { kind: RefusalKind::Again, message: shown.into_owned() }
+        }
         "WRONGTYPE" | "FOREIGN" => misconfigured(format!(
             "the key {key} holds something that is not a lock of fencelock: another program uses \
              it; choose another key prefix or another name for the lock, or delete the key"
         )),
         "LAYOUT" => misconfigured(format!(
             "the key {key} was written by a newer fencelock, in layout version {}, and this one \
-             reads version 1; upgrade this program",
+             reads versions 1 and 2; upgrade this program",
             shown.rsplit("LAYOUT").next().unwrap_or_default().trim()
         )),
         "CLOCK" => clock_ahead(),

@@ -1,5 +1,5 @@
 -- Inspect: the record as it is, the first of those who wait, and how many they are.
--- KEYS: record, queue, order.
+-- KEYS: all five.
 local record, ids = call('HGETALL', key), call('ZRANGEBYSCORE', KEYS[3], '0', '+inf', 'LIMIT', '0', '256')
 if #ids < 256 then
   local parked = call('ZREVRANGEBYSCORE', KEYS[3], '(0', '-inf', 'LIMIT', '0', 256 - #ids)
@@ -13,4 +13,8 @@ for _, id in ipairs(ids) do
     waiters[#waiters + 1] = text
   end
 end
-return { now, record, waiters, call('ZCARD', KEYS[3]) }
+local holds
+for i = 1, #record, 2 do
+  if record[i] == 'v' and record[i + 1] == '2' then holds = call('HGETALL', KEYS[4]) end
+end
+return { now, record, waiters, call('ZCARD', KEYS[3]), holds }

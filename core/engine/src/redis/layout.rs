@@ -3,6 +3,7 @@
 use crate::id::{ClientId, HoldId, OwnerId};
 use crate::redis::decode::abandoned;
 use crate::redis::value::Value;
+use crate::reply::Abandoned;
 use crate::request::{MAX_LOCAL_WAITERS, Mode};
 use crate::store::{Queue, Record, StoredHold, StoredWaiter};
 
@@ -12,18 +13,22 @@ const POLLING: u64 = 1;
 const CLAIM: u64 = 2;
 const SILENT: u64 = 2;
 
-/// A lock's record out of its two hashes, each as `HGETALL` gives it; the order of who waits follows
-/// from the entries.
+/// A lock's record out of its hashes, each as `HGETALL` gives it: the record itself, the queue, and the
+/// holds where the lock is shared. The order of who waits follows from the entries.
 ///
 /// The lease that a holder asked for last is not kept by this store: `asked` is the stored lease.
 /// Of the hold that was released last it keeps the first half of the id.
 ///
 /// # Errors
 /// The error that a script would give: `LAYOUT <version>`, `FOREIGN` or `DAMAGED`.
-pub fn decode_record(record: &[Value], queue: &[Value]) -> Result<Record, String> {
+pub fn decode_record(record: &[Value], queue: &[Value], holds: &[Value]) -> Result<Record, String> {
     if !record.is_empty() {
         match field(record, "v").and_then(Value::number) {
             Some(1) => {}
+            Some(2) => {
+                let shared = read(record, queue).and_then(|read| read_shared(read, record, holds));
+                return shared.ok_or_else(|| "DAMAGED".to_owned());
+            }
             Some(version) if version > 1 => return Err(format!("LAYOUT {version}")),
             _ => return Err("FOREIGN".to_owned()),
         }
@@ -78,6 +83,70 @@ fn read(record: &[Value], queue: &[Value]) -> Option<Record> {
     })
 }
 
+/// The same with holds of their own, in the order of their grants. Where they are lost, exclusive ones
+/// may have left something half done.
+fn read_shared(mut read: Record, record: &[Value], holds: &[Value]) -> Option<Record> {
+    let mut numbers = field(record, "h")?.text()?.split(' ').map(str::parse::<u64>);
+    let (_, exclusive) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+    let mut placed = Vec::new();
+    for pair in holds.chunks_exact(2) {
+        let hold = pair[0].text()?;
+        if !hold.starts_with(OWNED) {
+            placed.push(read_shared_hold(hold, pair[1].text()?)?);
+        }
+    }
+    placed.sort_by_key(|(place, _)| *place);
+    read.holds = placed.into_iter().map(|(_, hold)| hold).collect();
+    if exclusive > 0 && read.holds.is_empty() {
+        if read.abandoned != Abandoned::Yes {
+            read.abandoned = Abandoned::Unknown;
+        }
+        read.losses = 0;
+    } else if exclusive > 0 {
+        let owner = field(record, "o").map_or(Some(""), Value::text)?;
+        read.owner = read_owner(owner)?;
+    }
+    Some(read)
+}
+
+/// `deadline lease flags token place` and the mode, the client and the owner, a line each.
+fn read_shared_hold(hold: &str, text: &str) -> Option<(u64, StoredHold)> {
+    let mut lines = text.splitn(3, '\n');
+    let mut words = lines.next()?.split(' ');
+    let mut number = || words.next()?.parse::<u64>().ok();
+    let (deadline, lease, flags) = (number()?, number()?, number()?);
+    let (token, place) = (number()?, number()?);
+    let mode = read_mode(words)?;
+    let (client, local_waiters) = read_place(lines.next()?)?;
+    let hold = StoredHold {
+        hold: HoldId::parse(hold)?,
+        client,
+        polling: flags & POLLING != 0,
+        deadline,
+        lease,
+        asked: lease,
+        claim: flags & CLAIM != 0,
+        local_waiters,
+        mode,
+        token,
+        owner: read_owner(lines.next()?)?,
+    };
+    Some((place, hold))
+}
+
+/// Nothing, or `s`, or `p` and two numbers.
+fn read_mode<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Mode> {
+    match words.next() {
+        None => Some(Mode::Exclusive),
+        Some("s") => Some(Mode::Shared),
+        Some("p") => {
+            let mut number = || words.next()?.parse().ok();
+            Some(Mode::Permits { count: number()?, of: number()? })
+        }
+        Some(_) => None,
+    }
+}
+
 fn read_released(digits: &str) -> Option<HoldId> {
     let half = u64::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 16)?;
     Some(HoldId(u128::from(half) << 64))
@@ -124,13 +193,14 @@ fn read_hold(line: &str) -> Option<StoredHold> {
     })
 }
 
-/// `ticket heard flags lease claim silence`, the client and the owner, a line each.
+/// `ticket heard flags lease claim silence` and the mode, the client and the owner, a line each.
 fn read_waiter(hold: &str, text: &str) -> Option<StoredWaiter> {
     let mut lines = text.splitn(3, '\n');
-    let mut numbers = lines.next()?.split(' ').map(str::parse::<u64>);
-    let mut number = || numbers.next()?.ok();
+    let mut words = lines.next()?.split(' ');
+    let mut number = || words.next()?.parse::<u64>().ok();
     let (ticket, heard, flags) = (number()?, number()?, number()?);
     let (lease, claim, silence) = (number()?, number()?, number()?);
+    let mode = read_mode(words)?;
     let (client, local_waiters) = read_place(lines.next()?)?;
     Some(StoredWaiter {
         hold: HoldId::parse(hold)?,
@@ -144,6 +214,6 @@ fn read_waiter(hold: &str, text: &str) -> Option<StoredWaiter> {
         claim,
         silence,
         local_waiters,
-        mode: Mode::Exclusive,
+        mode,
     })
 }

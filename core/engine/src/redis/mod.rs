@@ -14,6 +14,7 @@ mod list;
 mod push;
 mod script;
 mod value;
+mod wide;
 mod words;
 
 #[cfg(test)]
@@ -24,4 +25,5 @@ pub use layout::decode_record;
 pub use list::{ListStep, Listing};
 pub use script::Script;
 pub use value::Value;
+pub use wide::Wide;
 pub use words::Words;

@@ -27,6 +27,9 @@ const ACQUIRE: &str = concat!(
     include_str!("head.lua"),
     include_str!("acquire_taken.lua"),
     include_str!("prelude.lua"),
+    include_str!("holds.lua"),
+    include_str!("keeping.lua"),
+    include_str!("rules.lua"),
     include_str!("acquire.lua")
 );
 const BEAT: &str = concat!(
@@ -34,6 +37,9 @@ const BEAT: &str = concat!(
     include_str!("head.lua"),
     include_str!("beat_quick.lua"),
     include_str!("prelude.lua"),
+    include_str!("holds.lua"),
+    include_str!("keeping.lua"),
+    include_str!("rules.lua"),
     include_str!("beat.lua")
 );
 const RELEASE: &str = concat!(
@@ -42,10 +48,19 @@ const RELEASE: &str = concat!(
     include_str!("head.lua"),
     include_str!("release_handed.lua"),
     include_str!("prelude.lua"),
+    include_str!("holds.lua"),
+    include_str!("keeping.lua"),
+    include_str!("rules.lua"),
     include_str!("release.lua")
 );
-const BREAK: &str =
-    concat!(include_str!("time.lua"), include_str!("prelude.lua"), include_str!("break.lua"));
+const BREAK: &str = concat!(
+    include_str!("time.lua"),
+    include_str!("prelude.lua"),
+    include_str!("holds.lua"),
+    include_str!("keeping.lua"),
+    include_str!("rules.lua"),
+    include_str!("break.lua")
+);
 const INSPECT: &str = concat!(include_str!("time.lua"), include_str!("inspect.lua"));
 
 pub(super) const ACQUIRE_AT: usize = 0;

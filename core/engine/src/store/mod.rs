@@ -21,6 +21,7 @@ mod tests;
 
 pub use keep::Keep;
 pub use mode::MAX_HOLDS;
+pub(crate) use mode::other_kind;
 pub use queue::Queue;
 pub use record::{Announce, Caller, Delivery, Record, StoredHold, StoredWaiter};
 pub use refusal::revoke_unsupported;

@@ -92,17 +92,11 @@ impl Record {
             self.waiters.clear();
             return Ok(());
         }
-        let message = match (other, mode) {
-            (Mode::Permits { of, .. }, Mode::Permits { of: asked, .. }) => format!(
-                "the semaphore has {of} permits for those who hold or wait now, and this request \
-                 says {asked}: let all of them say the same"
-            ),
-            (Mode::Permits { of, .. }, _) => format!(
-                "the name is a semaphore's, of {of} permits: choose another name for the lock"
-            ),
-            _ => "the name is a lock's: choose another name for the semaphore".to_owned(),
+        let of = match other {
+            Mode::Permits { of, .. } => of,
+            Mode::Exclusive | Mode::Shared => 0,
         };
-        Err(Refusal { kind: RefusalKind::Misconfigured, message })
+        Err(other_kind(of, mode))
     }
 
     /// Numbers a hold that is let in, and says what it is told.
@@ -141,6 +135,21 @@ impl Record {
         let abandoned = if shared { self.abandoned } else { Abandoned::No };
         Admission { token, end: token, abandoned, losses: 0 }
     }
+}
+
+/// The name is another kind's: a semaphore's of so many permits, or, with 0, a lock's.
+pub(crate) fn other_kind(of: u32, asked: Mode) -> Refusal {
+    let message = match (of, asked) {
+        (0, _) => "the name is a lock's: choose another name for the semaphore".to_owned(),
+        (of, Mode::Permits { of: asked, .. }) => format!(
+            "the semaphore has {of} permits for those who hold or wait now, and this request says \
+             {asked}: let all of them say the same"
+        ),
+        (of, _) => {
+            format!("the name is a semaphore's, of {of} permits: choose another name for the lock")
+        }
+    };
+    Refusal { kind: RefusalKind::Misconfigured, message }
 }
 
 /// Whether holds of the two modes may belong to one name.

@@ -23,9 +23,12 @@ pub fn codec(bytes: &[u8]) {
     batch(&codec, &mut bytes.clone());
     let op = op(bytes.byte());
     let value = value(&mut bytes, 0);
-    if let (Value::Array(record), Value::Array(queue)) = (&value, &self::value(&mut bytes, 0)) {
+    let (queue, holds) = (self::value(&mut bytes, 0), self::value(&mut bytes, 0));
+    if let (Value::Array(record), Value::Array(queue), Value::Array(holds)) =
+        (&value, &queue, &holds)
+    {
         // What was read has been checked: it can be looked at, at any time.
-        if let Ok(record) = decode_record(record, queue) {
+        if let Ok(record) = decode_record(record, queue, holds) {
             record.inspect(bytes.number(), &lock());
         }
     }

@@ -28,7 +28,7 @@ pub fn names(bytes: &[u8]) {
 fn in_redis(name: &Name) {
     let client = ClientId::new(7, "fuzz").expect("a short label");
     let codec = Codec::new(client, "fl:").expect("a good prefix");
-    let [record, queue, order] = codec.keys(name);
+    let [record, queue, order, ..] = codec.keys(name);
     let tag = |key: &[u8]| {
         let open = key.iter().position(|&byte| byte == b'{').expect("an opening brace");
         let close = key.iter().position(|&byte| byte == b'}').expect("a closing brace");

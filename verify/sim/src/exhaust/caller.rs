@@ -1,5 +1,6 @@
 //! Those who call: each follows its program.
 
+use fencelock_engine::request::Mode;
 use fencelock_engine::{Ask, CallKey, HoldKey, Owner, OwnerId, Patience};
 
 use crate::exhaust::scope::{BRIEF, Do, Program};
@@ -12,6 +13,7 @@ pub(super) struct Held {
     pub key: HoldKey,
     pub token: u64,
     pub explicit: bool,
+    pub mode: Mode,
     /// It was told that it is lost.
     pub lost: bool,
 }
@@ -58,6 +60,9 @@ impl Caller {
                 let owner = OwnerId::new("trace").expect("a short owner");
                 Ask { owner: Owner::Explicit(owner), ..ask }
             }
+            Do::Read => Ask { mode: Mode::Shared, ..ask },
+            Do::One => Ask { mode: Mode::Permits { count: 1, of: 3 }, ..ask },
+            Do::Two => Ask { mode: Mode::Permits { count: 2, of: 3 }, ..ask },
             Do::Lock | Do::Extend | Do::Unlock => ask,
         }
     }

@@ -15,13 +15,19 @@ pub(super) enum Do {
     Brief,
     /// Acquires for the explicit owner, and waits for ever.
     Own,
+    /// Acquires beside others who do, and waits for ever.
+    Read,
+    /// Acquires one of three permits, and waits for ever.
+    One,
+    /// Acquires two of them.
+    Two,
     /// Extends the latest hold.
     Extend,
     /// Releases the latest hold.
     Unlock,
 }
 
-use Do::{Brief, Extend, Lock, Own, Try, Unlock};
+use Do::{Brief, Extend, Lock, One, Own, Read, Try, Two, Unlock};
 
 /// A caller's whole life: it ends with as many releases as it has acquisitions.
 pub(super) type Program = &'static [Do];
@@ -66,6 +72,12 @@ pub(super) const BRIEF: Duration = Duration::from_millis(900);
 
 const ONCE: Program = &[Lock, Unlock];
 const TWICE: Program = &[Lock, Unlock, Lock, Unlock];
+const READ: Program = &[Read, Unlock];
+const READ_TWICE: Program = &[Read, Read, Unlock, Unlock];
+const READ_INSIDE: Program = &[Lock, Read, Unlock, Unlock];
+const WRITE_INSIDE: Program = &[Read, Lock, Unlock, Unlock];
+const ONE: Program = &[One, Unlock];
+const TWO: Program = &[Two, Unlock];
 const NESTED: Program = &[Lock, Lock, Unlock, Unlock];
 
 const NONE: Budget = Budget { cuts: 0, cancels: 0, crashes: 0, shorts: 0, longs: 0, wipes: 0 };
@@ -115,6 +127,13 @@ impl Scope {
                 &[&[&[Own, Unlock]], &[&[Own, Unlock]]],
                 Budget { cuts: 1, cancels: 1, ..NONE },
             ),
+            Scope::of("readers", &[&[READ], &[READ, ONCE]], Budget { cancels: 1, ..NONE }),
+            Scope::of("read inside", &[&[READ_INSIDE], &[READ]], Budget { cuts: 1, ..NONE }),
+            Scope::of("nested reads", &[&[READ_TWICE], &[ONCE]], Budget { cuts: 1, ..NONE }),
+            Scope::of("write inside", &[&[WRITE_INSIDE], &[ONCE]], Budget { cuts: 1, ..NONE }),
+            Scope::of("two readers and a writer", &[&[READ], &[READ], &[ONCE]], NONE),
+            Scope::of("two of three permits", &[&[TWO], &[TWO], &[ONE]], NONE),
+            Scope::of("permits", &[&[TWO], &[TWO, ONE]], Budget { cancels: 1, ..NONE }),
         ]
     }
 
@@ -170,6 +189,18 @@ impl Scope {
                 polling: true,
                 ..Scope::of("polling", PAIR, Budget { cuts: 1, shorts: 2, ..NONE })
             },
+            Scope::of(
+                "reader and writer",
+                &[&[READ], &[ONCE]],
+                Budget { cuts: 1, shorts: 1, longs: 1, ..NONE },
+            ),
+            Scope::of("readers, lost reply", &[&[READ], &[READ, ONCE]], Budget { cuts: 1, ..NONE }),
+            Scope::of(
+                "permits, expiry",
+                &[&[TWO], &[TWO]],
+                Budget { cuts: 1, shorts: 1, longs: 1, ..NONE },
+            ),
+            Scope::of("permits, lost reply", &[&[TWO], &[TWO, ONE]], Budget { cuts: 1, ..NONE }),
             Scope::of("wiped store", PAIR, Budget { cuts: 1, shorts: 1, wipes: 1, ..NONE }),
         ]);
         scopes

@@ -32,6 +32,8 @@ pub(super) struct Client {
 pub(super) struct Ledger {
     pub token: u64,
     pub explicit: bool,
+    /// The highest token of a writer.
+    pub written: u64,
     /// The highest token that the store gave, told or not.
     pub given: u64,
 }

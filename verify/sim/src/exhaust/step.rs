@@ -1,7 +1,7 @@
 //! What may happen next, and what follows from it.
 
 use fencelock_engine::reply::{Abandoned, Body, Failure, Push, Reply, Standing};
-use fencelock_engine::request::Op;
+use fencelock_engine::request::{Mode, Op};
 use fencelock_engine::store::{Announce, Delivery, Record};
 use fencelock_engine::{Acquired, Effect, Ended, Event, Grant, How, LossReason, Outcome, Time};
 
@@ -171,7 +171,7 @@ impl State {
         let Some(what) = self.clients[c].callers[a].next() else { return };
         self.clients[c].callers[a].at += 1;
         match what {
-            Do::Lock | Do::Try | Do::Brief | Do::Own => {
+            Do::Lock | Do::Try | Do::Brief | Do::Own | Do::Read | Do::One | Do::Two => {
                 let now = self.now;
                 let client = &mut self.clients[c];
                 client.next += 1;
@@ -401,8 +401,15 @@ impl State {
         }
         let token = grant.token.get();
         let caller = &self.clients[c].callers[a];
-        let explicit = caller.program[caller.at - 1] == Do::Own;
-        let known = match self.ledger.token {
+        let what = caller.program[caller.at - 1];
+        let (explicit, mode) = (what == Do::Own, Caller::ask(what, a).mode);
+        // Those who hold together may hear of it in another order.
+        let above = match mode {
+            Mode::Exclusive => self.ledger.token,
+            Mode::Shared => self.ledger.written,
+            Mode::Permits { .. } => 0,
+        };
+        let known = match above {
             last if token > last => true,
             last if token == last => {
                 (explicit && self.ledger.explicit)
@@ -416,7 +423,10 @@ impl State {
         }
         self.ledger.token = self.ledger.token.max(token);
         self.ledger.explicit = explicit;
-        let held = Held { tag, key: grant.hold, token, explicit, lost: false };
+        if mode == Mode::Exclusive {
+            self.ledger.written = self.ledger.written.max(token);
+        }
+        let held = Held { tag, key: grant.hold, token, explicit, mode, lost: false };
         self.clients[c].callers[a].holds.push(held);
     }
 
@@ -433,7 +443,7 @@ impl State {
     /// What must hold at every instant.
     pub fn check(&mut self) {
         let now = self.now;
-        let mut valid: Option<(usize, usize, Held)> = None;
+        let mut valid: Vec<(usize, usize, Held)> = Vec::new();
         for (c, client) in self.clients.iter().enumerate().filter(|(_, client)| client.alive) {
             let punctual = !client.is_due(now);
             for (a, caller) in client.callers.iter().enumerate() {
@@ -444,21 +454,19 @@ impl State {
                         }
                         continue;
                     }
-                    match valid {
-                        Some((oc, oa, other))
-                            if (oc, oa) != (c, a)
-                                && !(other.explicit && held.explicit)
-                                && !self.wiped =>
-                        {
-                            self.broken = Some("two holders at once");
-                        }
-                        Some((.., other)) if other.token != held.token && !self.wiped => {
-                            self.broken = Some("one owner's holds have two tokens");
-                        }
-                        _ => valid = Some((c, a, *held)),
+                    if self.broken.is_none() && !self.wiped {
+                        self.broken = valid.iter().find_map(|other| beside(other, &(c, a, *held)));
                     }
+                    valid.push((c, a, *held));
                 }
             }
+        }
+        let out = valid.iter().map(|(.., held)| match held.mode {
+            Mode::Permits { count, .. } => count,
+            _ => 0,
+        });
+        if out.sum::<u32>() > PERMITS && !self.wiped {
+            self.broken = Some("more permits are out than there are");
         }
     }
 
@@ -466,6 +474,21 @@ impl State {
     pub fn next_wake(&self) -> Option<Time> {
         let alive = self.clients.iter().filter(|client| client.alive);
         alive.filter_map(|client| client.engine.next_wake()).min()
+    }
+}
+
+/// How many permits there are, where there are some.
+const PERMITS: u32 = 3;
+
+/// What is wrong with two holds that are valid at once.
+fn beside(one: &(usize, usize, Held), other: &(usize, usize, Held)) -> Option<&'static str> {
+    let (a, b) = (one.2, other.2);
+    let exclusive = [a, b].iter().any(|held| held.mode == Mode::Exclusive);
+    let own = (one.0, one.1) == (other.0, other.1) || a.explicit && b.explicit;
+    match (exclusive, own) {
+        (true, false) => Some("two holders at once"),
+        (true, true) if a.token != b.token => Some("one owner's holds have two tokens"),
+        _ => None,
     }
 }
 

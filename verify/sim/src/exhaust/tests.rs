@@ -1,3 +1,5 @@
+use fencelock_engine::plant::Bug;
+
 use super::*;
 
 /// Everything that must have been met in the small scopes together, or they prove nothing.
@@ -40,6 +42,21 @@ fn a_scope_is_explored_in_full_each_time() {
     let scope = Scope::small().swap_remove(3);
     let (one, two) = (explore(&scope, None, 1), explore(&scope, None, 2));
     assert_eq!((one.states, one.steps), (two.states, two.steps));
+}
+
+/// What those who hold together, or ask for more than they have, do wrong is found at once.
+#[test]
+fn wrong_readers_and_permits_are_found() {
+    for (bug, scope) in [
+        (Bug::WriterBesideReaders, "two readers and a writer"),
+        (Bug::UpgradeQueues, "write inside"),
+        (Bug::NestedReadQueues, "nested reads"),
+        (Bug::PermitsOverdrawn, "two of three permits"),
+    ] {
+        let scope = Scope::small().into_iter().find(|it| it.name == scope).unwrap();
+        let found = explore(&scope, Some(Wrong::Planted(bug)), 1).broken;
+        assert!(found.is_some(), "{bug:?} is not found in scope '{}'", scope.name);
+    }
 }
 
 /// A release that does not look whose hold it ends is found, and the way there is short.

@@ -170,42 +170,64 @@ impl Keyspace {
                 let there = self.hash(key, now_ms)?.is_some_and(|hash| hash.contains_key(field));
                 Value::Int(i64::from(there))
             }
-            ("ZADD", [key, score, member]) => {
+            ("ZADD", [key, pairs @ ..]) if !pairs.is_empty() && pairs.len().is_multiple_of(2) => {
+                let mut scores = Vec::with_capacity(pairs.len() / 2);
+                for pair in pairs.chunks_exact(2) {
+                    let score = integer(&pair[0]);
+                    let score = score.ok_or_else(|| Value::Error(NOT_INTEGER.to_owned()))?;
+                    scores.push((score, &pair[1]));
+                }
                 if self.sorted(key, now_ms)?.is_none() {
                     self.put(key, Stored::Sorted(Sorted::default()));
                 }
-                let score = integer(score).ok_or_else(|| Value::Error(NOT_INTEGER.to_owned()))?;
-                let sorted = self.sorted(key, now_ms)?;
-                count(usize::from(sorted.is_some_and(|sorted| sorted.add(score, member))))
+                let mut added = 0;
+                if let Some(sorted) = self.sorted(key, now_ms)? {
+                    for (score, member) in scores {
+                        added += usize::from(sorted.add(score, member));
+                    }
+                }
+                count(added)
             }
-            ("ZREM", [key, member]) => {
+            ("ZREM", [key, members @ ..]) if !members.is_empty() => {
                 let Some(sorted) = self.sorted(key, now_ms)? else { return Ok(Value::Int(0)) };
-                let removed = sorted.remove(member);
+                let removed = members.iter().filter(|member| sorted.remove(member)).count();
                 if sorted.len() == 0 {
                     self.remove(key);
                 }
-                count(usize::from(removed))
+                count(removed)
             }
             ("ZCARD", [key]) => count(self.sorted(key, now_ms)?.map_or(0, |sorted| sorted.len())),
             ("ZCOUNT", [key, least, most]) => {
                 let sorted = self.sorted(key, now_ms)?;
                 count(sorted.map_or(0, |sorted| sorted.between(least, most).count()))
             }
-            ("ZRANGEBYSCORE", [key, least, most, limit, skip, most_many])
-                if limit == b"LIMIT" && skip == b"0" =>
-            {
+            ("ZRANGEBYSCORE", [key, least, most, limit, skip, most_many]) if limit == b"LIMIT" => {
+                let skip = integer(skip).map_or(0, |n| usize::try_from(n).unwrap_or(0));
                 let many = integer(most_many).map_or(0, |n| usize::try_from(n).unwrap_or(0));
                 let sorted = self.sorted(key, now_ms)?;
                 let range = sorted.into_iter().flat_map(|sorted| sorted.between(least, most));
-                Value::Array(range.take(many).map(|member| Value::Bytes(member.clone())).collect())
+                Value::Array(
+                    range
+                        .skip(skip)
+                        .take(many)
+                        .map(|member| Value::Bytes(member.clone()))
+                        .collect(),
+                )
             }
             ("ZREVRANGEBYSCORE", [key, most, least, limit, skip, most_many])
-                if limit == b"LIMIT" && skip == b"0" =>
+                if limit == b"LIMIT" =>
             {
+                let skip = integer(skip).map_or(0, |n| usize::try_from(n).unwrap_or(0));
                 let many = integer(most_many).map_or(0, |n| usize::try_from(n).unwrap_or(0));
                 let sorted = self.sorted(key, now_ms)?;
                 let range = sorted.into_iter().flat_map(|sorted| sorted.between(least, most).rev());
-                Value::Array(range.take(many).map(|member| Value::Bytes(member.clone())).collect())
+                Value::Array(
+                    range
+                        .skip(skip)
+                        .take(many)
+                        .map(|member| Value::Bytes(member.clone()))
+                        .collect(),
+                )
             }
             ("HLEN", [key]) => count(self.hash(key, now_ms)?.map_or(0, |hash| hash.len())),
             ("HSET", [key, pairs @ ..]) if !pairs.is_empty() && pairs.len().is_multiple_of(2) => {

@@ -36,7 +36,7 @@ impl RedisStore {
 
     /// Notes the locks of a request whose records have expired, which it is about to find out.
     fn note_expired(&mut self, now: u64, op: &Op, command: &Command) {
-        let Command::Script { keys, .. } = command else { return };
+        let Command::Script { .. } = command else { return };
         let locks = match op {
             Op::Acquire(ask) => vec![&ask.lock],
             Op::Beat(beats) => beats.iter().map(|beat| &beat.lock).collect(),
@@ -45,8 +45,10 @@ impl RedisStore {
             Op::Inspect(lock) => vec![lock],
             Op::List { .. } | Op::Time | Op::Revoke(_) => return,
         };
-        for (at, lock) in locks.into_iter().enumerate() {
-            let expiry = keys.get(3 * at).and_then(|key| self.server.keyspace().expiry(key));
+        for lock in locks {
+            let Some(codec) = self.codecs.first() else { return };
+            let [record, ..] = codec.keys(lock);
+            let expiry = self.server.keyspace().expiry(&record);
             let over = expiry.is_some_and(|expiry| now / 1_000 > expiry);
             if over && !self.forgotten.contains(lock) {
                 self.forgotten.push(lock.clone());

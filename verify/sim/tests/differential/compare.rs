@@ -7,9 +7,9 @@ use fencelock_engine::id::HoldId;
 use fencelock_engine::name::Name;
 use fencelock_engine::redis::{Command, Value, decode_record};
 use fencelock_engine::reply::{
-    Body, Failure, Push, Refusal, RefusalKind, Released, Reply, Standing, State,
+    Abandoned, Body, Failure, Push, Refusal, RefusalKind, Released, Reply, Standing, State,
 };
-use fencelock_engine::request::{Op, Release};
+use fencelock_engine::request::{Mode, Op, Release};
 use fencelock_engine::store::{Announce, Delivery, Record, StoredWaiter};
 
 use crate::clients::Client;
@@ -74,6 +74,13 @@ impl Counts {
             "loss not told",
             "local waiters of a hold",
             "local waiters of a waiter",
+            "readers",
+            "readers of a writer",
+            "permits",
+            "more than a batch",
+            "deadlock",
+            "another kind",
+            "all keys",
         ] {
             assert!(self.seen.get(case).is_some_and(|n| *n >= 5), "too few of: {case}, {self:?}");
         }
@@ -110,6 +117,13 @@ impl Counts {
             ("claim", record.holds.iter().any(|hold| hold.claim)),
             ("local waiters of a hold", record.holds.iter().any(|hold| hold.local_waiters > 0)),
             ("local waiters of a waiter", record.waiters.iter().any(|it| it.local_waiters > 0)),
+            ("readers", holds_in(record, Mode::Shared) > 1),
+            ("readers of a writer", {
+                let readers = holds_in(record, Mode::Shared);
+                readers > 0 && readers < record.holds.len()
+            }),
+            ("permits", record.holds.iter().any(|it| matches!(it.mode, Mode::Permits { .. }))),
+            ("more than a batch", record.holds.len() > 64),
             ("silenced", record.waiters.iter().any(|waiter| waiter.silent)),
         ];
         for (case, met) in cases {
@@ -118,6 +132,10 @@ impl Counts {
             }
         }
     }
+}
+
+fn holds_in(record: &Record, mode: Mode) -> usize {
+    record.holds.iter().filter(|hold| hold.mode == mode).count()
 }
 
 /// The pushes that the rules want, to whom somebody listens.
@@ -149,12 +167,26 @@ pub struct World {
     denied: bool,
     /// Of whose queue one key is lost: the next contact mends it.
     torn: Vec<bool>,
+    /// Of whose holds or waiters something is lost: the next contact finds it.
+    torn_holds: Vec<bool>,
     expiry: Expiry,
+}
+
+/// Nobody knows how those ended that had the lock for themselves.
+fn lose_holds(record: &mut Record) {
+    if record.holds.iter().any(|hold| hold.mode == Mode::Exclusive) {
+        record.owner = None;
+        record.losses = 0;
+        if record.abandoned != Abandoned::Yes {
+            record.abandoned = Abandoned::Unknown;
+        }
+    }
+    record.holds.clear();
 }
 
 impl World {
     pub fn new(server: &mut dyn Server, now: u64) -> World {
-        let names = ["job", "we{ird}%7B} näme"].map(|name| Name::new(name).unwrap());
+        let names = ["job", "we{ird}%7B} näme", "few", "many"].map(|name| Name::new(name).unwrap());
         server.flush();
         server.set_oom(false);
         server.set_readonly(false);
@@ -170,6 +202,7 @@ impl World {
             clients,
             denied: false,
             torn: vec![false; names.len()],
+            torn_holds: vec![false; names.len()],
             expiry: Expiry::default(),
         }
     }
@@ -180,6 +213,7 @@ impl World {
                 server.flush();
                 self.records.fill(Record::default());
                 self.torn.fill(false);
+                self.torn_holds.fill(false);
             }
             Change::EvictRecord(at) => {
                 server.evict(&self.clients[0].codec.keys(&self.names[at])[0]);
@@ -187,10 +221,11 @@ impl World {
                 self.records[at] = Record { waiters, ..Record::default() };
             }
             Change::EvictQueue(at) => {
-                let [_, entries, order] = self.clients[0].codec.keys(&self.names[at]);
+                let [_, entries, order, ..] = self.clients[0].codec.keys(&self.names[at]);
                 server.evict(&entries);
                 server.evict(&order);
                 self.records[at].waiters.clear();
+                self.torn_holds[at] = true;
             }
             Change::EvictEntries(at) => {
                 server.evict(&self.clients[0].codec.keys(&self.names[at])[1]);
@@ -200,6 +235,22 @@ impl World {
             Change::EvictOrder(at) => {
                 server.evict(&self.clients[0].codec.keys(&self.names[at])[2]);
                 self.torn[at] = true;
+            }
+            Change::EvictHolds(at, both) => {
+                let [main, _, _, holds, due] = self.clients[0].codec.keys(&self.names[at]);
+                let shared = is_wide(&server.hash(&main));
+                server.evict(&holds);
+                if both {
+                    server.evict(&due);
+                }
+                if shared {
+                    lose_holds(&mut self.records[at]);
+                }
+                self.torn_holds[at] = true;
+            }
+            Change::EvictDue(at) => {
+                server.evict(&self.clients[0].codec.keys(&self.names[at])[4]);
+                self.torn_holds[at] = true;
             }
             Change::Oom(on) => server.set_oom(on),
             Change::ReadOnly(on) => server.set_readonly(on),
@@ -230,14 +281,8 @@ impl World {
         let now = self.now;
         let caller = self.clients[client].caller();
         let mut out = Inboxes { clients: &self.clients, denied: self.denied, pushes: Vec::new() };
-        let refused = RefusalKind::Retry;
-        if matches!(op, Op::Release(release) if release.alone)
-            && matches!(got, Err(Failure::Refused(Refusal { kind: RefusalKind::Again, .. })))
-        {
-            return (got.clone(), Vec::new());
-        }
-        if let Err(Failure::Refused(Refusal { kind, .. })) = got
-            && *kind == refused
+        if let Err(Failure::Refused(refusal)) = got
+            && is_passing(refusal)
         {
             return (got.clone(), Vec::new());
         }
@@ -260,7 +305,7 @@ impl World {
                 let answer = |(beat, got): (_, &Result<State, Refusal>)| {
                     let beat: &fencelock_engine::request::Beat = beat;
                     match got {
-                        Err(refusal) if refusal.kind == RefusalKind::Retry => got.clone(),
+                        Err(refusal) if is_passing(refusal) => got.clone(),
                         _ => self.records[at(&beat.lock)].beat(now, &caller, beat, &mut out),
                     }
                 };
@@ -296,11 +341,16 @@ impl World {
                 for (beat, _) in beats.iter().zip(states).filter(|(_, state)| state.is_ok()) {
                     let at = self.at(&beat.lock);
                     self.torn[at] = false;
+                    self.torn_holds[at] = false;
                 }
             }
-            (op, Ok(_)) => {
+            (op, Ok(reply)) => {
                 let at = self.at(lock_of(op, &self.names[0]));
                 self.torn[at] = false;
+                // Nothing was done: what is left of the holds is found again.
+                let nothing = matches!(&reply.body, Body::Acquire(state)
+                    if matches!(state.standing, Standing::Released | Standing::Late));
+                self.torn_holds[at] &= nothing;
             }
         }
     }
@@ -308,8 +358,10 @@ impl World {
     /// The state as the server has it, and as the rules have it.
     fn check_states(&self, server: &mut dyn Server, trace: &str) {
         for (name, record) in self.names.iter().zip(&self.records) {
-            let [main, queue, order] = self.clients[0].codec.keys(name);
-            let stored = decode_record(&server.hash(&main), &server.hash(&queue)).unwrap();
+            let [main, queue, order, holds, due] = self.clients[0].codec.keys(name);
+            let (main, queue, kept) =
+                (server.hash(&main), server.hash(&queue), server.hash(&holds));
+            let stored = decode_record(&main, &queue, &kept).unwrap();
             let mut expected = record.clone();
             // The scripts keep the first half of its id.
             expected.released = expected.released.map(|hold| HoldId(hold.0 >> 64 << 64));
@@ -322,8 +374,47 @@ impl World {
             if !self.torn[self.at(name)] {
                 assert_eq!(server.sorted(&order), places, "the order of {name:?} differs\n{trace}");
             }
+            let wide = is_wide(&main);
+            let shared = record.holds.iter().any(|hold| hold.mode != Mode::Exclusive)
+                || record.waiters.iter().any(|waiter| waiter.mode != Mode::Exclusive);
+            let used = !record.holds.is_empty() || !record.waiters.is_empty();
+            assert!(wide || !shared || main.is_empty(), "shared, in layout 1: {name:?}\n{trace}");
+            if self.torn[self.at(name)] || self.torn_holds[self.at(name)] {
+                continue;
+            }
+            assert!(used || !wide, "free, and in layout 2: {name:?}\n{trace}");
+            if wide {
+                check_due(server.sorted(&due), record, &format!("{name:?}\n{trace}"));
+            }
         }
     }
+}
+
+/// Whether a record has holds of their own.
+pub fn is_wide(record: &[Value]) -> bool {
+    let said = [b"v", b"2"].map(|it| Value::Bytes(it.to_vec()));
+    record.chunks_exact(2).any(|pair| pair == said)
+}
+
+/// Whether the refused request was not carried out, and may be when it is repeated.
+fn is_passing(refusal: &Refusal) -> bool {
+    matches!(refusal.kind, RefusalKind::Retry | RefusalKind::Again)
+}
+
+/// By deadline are those that hold, and below zero the same in the order of their grants.
+fn check_due(due: Vec<(Vec<u8>, i64)>, record: &Record, trace: &str) {
+    let (marks, ends): (Vec<_>, Vec<_>) = due.into_iter().partition(|(_, score)| *score < 0);
+    let marks: Vec<String> =
+        marks.iter().rev().map(|(id, _)| String::from_utf8_lossy(&id[1..]).into_owned()).collect();
+    let held: Vec<String> = record.holds.iter().map(|hold| hold.hold.to_string()).collect();
+    assert_eq!(marks, held, "the order of holds differs: {trace}");
+    let mut wanted: Vec<(Vec<u8>, i64)> = record
+        .holds
+        .iter()
+        .map(|hold| (hold.hold.to_string().into_bytes(), hold.deadline.cast_signed()))
+        .collect();
+    wanted.sort_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
+    assert_eq!(ends, wanted, "the deadlines differ: {trace}");
 }
 
 fn place(waiter: &StoredWaiter) -> (Vec<u8>, i64) {
@@ -345,7 +436,9 @@ pub fn run(server: &mut dyn Server, seed: u64, steps: usize, counts: &mut Counts
         }
         let op = plan.op(world.now, &world.names, &world.records);
         // It reads what is there, and mends nothing.
-        if matches!(&op, Op::Inspect(name) if world.torn[world.at(name)]) {
+        if matches!(&op, Op::Inspect(name)
+            if world.torn[world.at(name)] || world.torn_holds[world.at(name)])
+        {
             continue;
         }
         if let Op::Release(release) = &op {
@@ -353,7 +446,27 @@ pub fn run(server: &mut dyn Server, seed: u64, steps: usize, counts: &mut Counts
         }
         let client = plan.index(world.clients.len());
         let trace = format!("seed {seed} step {step} now {} client {client}: {op:?}", world.now);
-        let (got, pushes) = world.step(server, client, &op, &trace);
+        let (mut got, mut pushes) = world.step(server, client, &op, &trace);
+        // Who is told to ask again with all keys does so, and is answered.
+        let again = |got: &Result<Reply, Failure>| match got {
+            Err(Failure::Refused(refusal)) => refusal.kind == RefusalKind::Again,
+            Ok(Reply { body: Body::Beat(states), .. }) => {
+                let mut refused = states.iter().filter_map(|state| state.as_ref().err());
+                refused.any(|refusal| refusal.kind == RefusalKind::Again)
+            }
+            _ => false,
+        };
+        let alone = matches!(&op, Op::Release(release) if release.alone);
+        if again(&got) && !alone {
+            counts.see("all keys");
+            (got, pushes) = world.step(server, client, &op, &trace);
+            assert!(!again(&got), "asked again, with all keys\n{trace}");
+        }
+        if let Err(Failure::Refused(refusal)) = &got
+            && refusal.message.contains("another name")
+        {
+            counts.see("another kind");
+        }
         counts.operations += 1;
         note(counts, &got, &pushes, &world.records[world.at(lock_of(&op, &world.names[0]))]);
     }
@@ -369,14 +482,23 @@ impl World {
         trace: &str,
     ) -> (Result<Reply, Failure>, Vec<(String, Push)>) {
         let (before, torn) = (self.records.clone(), self.torn.clone());
+        let torn_holds = self.torn_holds.clone();
         let (got, pushes) = self.answers(server, client, op, trace);
         self.mended(op, &got);
         self.check_states(server, trace);
         for (at, name) in self.names.iter().enumerate() {
             let keys = self.clients[0].codec.keys(name);
             let records = (&before[at], &self.records[at]);
-            if lock_of(op, name) == name && got.is_ok() {
-                self.expiry.check(server, &keys, records, (self.now, op, torn[at]), trace);
+            // What another kind was refused has looked at the record all the same.
+            let passing = matches!(&got, Err(Failure::Refused(why)) if is_passing(why));
+            if lock_of(op, name) == name && !passing {
+                self.expiry.check(
+                    server,
+                    &keys,
+                    records,
+                    (self.now, op, torn[at] || torn_holds[at]),
+                    trace,
+                );
             }
         }
         (got, pushes)

@@ -20,6 +20,9 @@ pub enum Change {
     EvictQueue(usize),
     EvictEntries(usize),
     EvictOrder(usize),
+    /// The holds, and their order where it says so.
+    EvictHolds(usize, bool),
+    EvictDue(usize),
     Oom(bool),
     ReadOnly(bool),
     PublishDenied(bool),
@@ -31,11 +34,21 @@ pub enum Change {
 pub struct Plan {
     rng: ChaCha8Rng,
     next_hold: u128,
+    /// Whether locks are shared in this world.
+    shared: bool,
+    /// Of which lock so many requests come now at once.
+    burst: Option<(usize, u64)>,
 }
 
 impl Plan {
     pub fn new(seed: u64) -> Plan {
-        Plan { rng: ChaCha8Rng::seed_from_u64(seed), next_hold: u128::from(seed) << 64 }
+        let rng = ChaCha8Rng::seed_from_u64(seed);
+        Plan {
+            rng,
+            next_hold: u128::from(seed) << 64,
+            shared: !seed.is_multiple_of(4),
+            burst: None,
+        }
     }
 
     pub fn below(&mut self, n: u64) -> u64 {
@@ -53,6 +66,9 @@ impl Plan {
     /// How the store's clock moves: mostly a little, at times past a claim or a lease, seldom
     /// back; and often to where something ends, or right beside that.
     pub fn tick(&mut self, now: u64, records: &[Record]) -> u64 {
+        if self.burst.is_some() {
+            return now + self.below(500);
+        }
         if self.chance(15) {
             let span = if self.chance(20) { 40_000_000 } else { 3_000_000 };
             let near = |at: &u64| at.abs_diff(now) < span;
@@ -89,8 +105,26 @@ impl Plan {
             25..28 => Change::Polling(self.index(clients), false),
             28 => Change::EvictEntries(self.index(locks)),
             29 => Change::EvictOrder(self.index(locks)),
+            30 => Change::EvictHolds(self.index(locks), self.chance(50)),
+            31..33 => Change::EvictDue(self.index(locks)),
             _ => return None,
         })
+    }
+
+    /// Of a name's kind, mostly: one is exclusive alone, one is read and written, and the others are
+    /// semaphores, of whose permits somebody at times says another number.
+    fn mode(&mut self, at: usize) -> Mode {
+        let at = if self.chance(97) { at } else { self.index(4) };
+        match (self.shared, at) {
+            (false, _) | (true, 0) => Mode::Exclusive,
+            (true, 1) if self.chance(35) => Mode::Exclusive,
+            (true, 1) => Mode::Shared,
+            (true, _) => {
+                let of = if self.chance(98) { [3, 200][at % 2] } else { 4 };
+                let count = [1, 1, 2, 3][self.index(4)];
+                Mode::Permits { count, of }
+            }
+        }
     }
 
     fn owner(&mut self) -> Option<OwnerId> {
@@ -116,6 +150,13 @@ impl Plan {
         self.next_hold += 1;
         // Not in the order of their making, so that ties are settled by id and not by age.
         HoldId(self.next_hold.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835))
+    }
+
+    /// What a client knows of its own hold.
+    fn mode_of(&mut self, hold: HoldId, record: &Record) -> Mode {
+        let held = record.holds.iter().find(|it| it.hold == hold).map(|it| it.mode);
+        let waits = || record.waiters.iter().find(|it| it.hold == hold).map(|it| it.mode);
+        held.or_else(waits).unwrap_or_default()
     }
 
     fn lease(&mut self) -> Duration {
@@ -151,7 +192,7 @@ impl Plan {
             losses,
             retention: Duration::from_secs([600, 86_400][self.index(2)]),
             alone,
-            mode: Mode::Exclusive,
+            mode: self.mode_of(hold, record),
         }
     }
 
@@ -171,9 +212,10 @@ impl Plan {
         }
     }
 
-    fn acquire(&mut self, now: u64, lock: &Name, record: &Record) -> Acquire {
+    fn acquire(&mut self, now: u64, at: usize, lock: &Name, record: &Record) -> Acquire {
         let wait = if self.chance(75) { Some(self.wait(now, record)) } else { None };
-        let hold = if self.chance(20) { self.hold(record) } else { self.fresh() };
+        let known = self.chance(20);
+        let hold = if known { self.hold(record) } else { self.fresh() };
         let horizon = wait.map_or(3_000_000, |wait| u64::try_from(wait.claim.as_micros()).unwrap());
         let not_after = match self.below(20) {
             0 => now - self.below(2),
@@ -187,10 +229,15 @@ impl Plan {
             _ => 0,
         };
         let owner = self.owner();
+        let mode = match known {
+            true => self.mode_of(hold, record),
+            false => self.mode(at),
+        };
+        let owner = owner.filter(|_| !matches!(mode, Mode::Permits { .. }));
         Acquire {
             lock: lock.clone(),
             hold,
-            mode: Mode::Exclusive,
+            mode,
             lease: self.lease(),
             not_after,
             floor,
@@ -199,6 +246,23 @@ impl Plan {
             after: self.chance(12).then(|| self.release(now, lock, record)),
             local_waiters: self.local_waiters(),
             owner,
+        }
+    }
+
+    /// One that shares the lock for long.
+    fn one_of_many(&mut self, now: u64, at: usize, lock: &Name, record: &Record) -> Acquire {
+        let claim = Duration::from_secs(3);
+        let wait = Wait { ticket: 0, claim, silence: Duration::from_secs(3) };
+        Acquire {
+            hold: self.fresh(),
+            owner: self.owner().filter(|_| at == 1 && self.below(20) == 0),
+            mode: [Mode::Shared, Mode::Permits { count: 1, of: 200 }][at / 2],
+            lease: Duration::from_secs(30),
+            not_after: now + 1_000_000,
+            wait: Some(wait),
+            attach: None,
+            after: None,
+            ..self.acquire(now, at, lock, record)
         }
     }
 
@@ -224,16 +288,24 @@ impl Plan {
             let lease = self.lease();
             let silence = Duration::from_millis([300, 3_000, 30_000][self.index(3)]);
             let (lock, local_waiters) = (locks[at].clone(), self.local_waiters());
-            beats.push(Beat { used, silence, local_waiters, ..Beat::new(lock, hold, lease) });
+            let mode = self.mode_of(hold, record);
+            beats.push(Beat { lock, hold, lease, used, silence, local_waiters, mode });
         }
         beats
     }
 
     pub fn op(&mut self, now: u64, locks: &[Name], records: &[Record]) -> Op {
-        let at = self.index(locks.len());
+        if self.shared && self.below(250) == 0 {
+            self.burst = Some(([1, 3][self.index(2)], 66 + self.below(80)));
+        }
+        if let Some((at, left)) = self.burst {
+            self.burst = left.checked_sub(1).map(|left| (at, left));
+            return Op::Acquire(self.one_of_many(now, at, &locks[at], &records[at]));
+        }
+        let at = self.index(if self.shared { locks.len() } else { 2 });
         let (lock, record) = (&locks[at], &records[at]);
         match self.below(100) {
-            0..42 => Op::Acquire(self.acquire(now, lock, record)),
+            0..42 => Op::Acquire(self.acquire(now, at, lock, record)),
             42..68 => Op::Release(self.release(now, lock, record)),
             68..95 => Op::Beat(self.beats(locks, records)),
             95..98 => Op::Inspect(lock.clone()),

@@ -6,13 +6,13 @@ use fencelock_engine::request::{Break, Op};
 
 use crate::compare::{Server, World};
 
-const NEWER: &str = "by a newer fencelock, in layout version 2,";
+const NEWER: &str = "by a newer fencelock, in layout version 3,";
 const FOREIGN: &str = "something that is not a lock of fencelock";
 const DAMAGED: &str = "is damaged";
 
 /// The fields at a lock's key, and what is said of them.
 const STRANGE: [(&[&str], &str); 7] = [
-    (&["v", "2"], NEWER),
+    (&["v", "3"], NEWER),
     (&["v", "0"], FOREIGN),
     (&["v", "-1"], FOREIGN),
     (&["v", "one"], FOREIGN),

@@ -6,7 +6,7 @@ use super::{Codec, Command, ListStep, Listing, Value, Words, decode_record};
 use crate::id::{ClientId, HoldId};
 use crate::name::Name;
 use crate::reply::{Abandoned, Body, Failure, Push, RefusalKind, Reply};
-use crate::request::{Acquire, Beat, Break, Mode, Op};
+use crate::request::{Acquire, Beat, Break, Mode, Op, Release};
 use crate::secret::Secrets;
 use crate::store::Record;
 use crate::token::MAX_STORE_TIME;
@@ -25,7 +25,7 @@ fn kind(text: &str) -> RefusalKind {
 }
 
 #[test]
-fn bug_62_a_name_keeps_both_keys_in_one_slot() {
+fn bug_62_a_name_keeps_all_keys_in_one_slot() {
     for name in ["}a", "{a}", "a%7Db", "%", "näme x"] {
         let encoded = encode_name(name);
         assert!(!encoded.contains(['{', '}']), "{encoded}");
@@ -35,7 +35,7 @@ fn bug_62_a_name_keeps_both_keys_in_one_slot() {
     let keys = codec("fl:").keys(&Name::new("}a").unwrap());
     assert_eq!(
         keys,
-        ["fl:{%7Da}", "fl:{%7Da}:q", "fl:{%7Da}:z"].map(|key| key.as_bytes().to_vec())
+        ["", ":q", ":z", ":h", ":d"].map(|end| format!("fl:{{%7Da}}{end}").into_bytes())
     );
 }
 
@@ -95,12 +95,14 @@ fn a_newer_layout_and_a_foreign_key_say_what_to_do() {
 #[test]
 fn a_record_of_another_layout_is_not_read() {
     let read = |fields: &[&str]| {
-        decode_record(&fields.iter().map(|it| bytes(it)).collect::<Vec<_>>(), &[])
+        decode_record(&fields.iter().map(|it| bytes(it)).collect::<Vec<_>>(), &[], &[])
     };
     assert_eq!(read(&[]), Ok(Record::default()));
     assert_eq!(read(&["v", "1"]), Ok(Record::default()));
-    assert_eq!(read(&["v", "2"]), Err("LAYOUT 2".to_owned()));
-    for fields in [["v", "0"], ["v", "-2"], ["v", "two"], ["t", "7"]] {
+    assert_eq!(read(&["v", "3"]), Err("LAYOUT 3".to_owned()));
+    assert_eq!(read(&["v", "2"]), Err("DAMAGED".to_owned()));
+    assert_eq!(read(&["v", "2", "h", "0 0 0 0 0"]), Ok(Record::default()));
+    for fields in [["v", "0"], ["v", "-3"], ["v", "two"], ["t", "7"]] {
         assert_eq!(read(&fields), Err("FOREIGN".to_owned()), "{fields:?}");
     }
     assert_eq!(read(&["v", "1", "t", "x"]), Err("DAMAGED".to_owned()));
@@ -167,14 +169,11 @@ fn garbled_replies_are_refused_and_do_not_panic() {
 
 #[test]
 fn what_this_store_does_not_do_is_refused_as_such() {
-    let ask = Acquire::new(Name::new("job").unwrap(), HoldId(1), Duration::from_secs(1), 7);
-    let shared = Op::Acquire(Acquire { mode: Mode::Shared, ..ask });
-    for (op, word) in [(shared, "shared"), (Op::Revoke(Name::new("job").unwrap()), "queues")] {
-        let good = Value::Array([0, 0, 7, 9, 1_000_000].map(Value::Int).to_vec());
-        let Err(Failure::Refused(refused)) = codec("fl:").decode(&op, good) else { panic!() };
-        assert_eq!(refused.kind, RefusalKind::Unsupported);
-        assert!(refused.message.contains(word), "{}", refused.message);
-    }
+    let revoke = Op::Revoke(Name::new("job").unwrap());
+    let good = Value::Array([0, 0, 7, 9, 1_000_000].map(Value::Int).to_vec());
+    let Err(Failure::Refused(refused)) = codec("fl:").decode(&revoke, good) else { panic!() };
+    assert_eq!(refused.kind, RefusalKind::Unsupported);
+    assert!(refused.message.contains("queues"), "{}", refused.message);
 }
 
 #[test]
@@ -278,4 +277,66 @@ fn no_refusal_shows_what_is_secret() {
             assert!(!shown.contains("hunter"), "{shown}");
         }
     }
+}
+
+#[test]
+fn a_shared_request_names_all_keys_and_an_exclusive_one_once_it_was_told_to() {
+    let lock = Name::new("job").unwrap();
+    let words = |codec: &Codec, op: &Op| match codec.encode(op) {
+        Command::Script { keys, args, .. } => (keys.len(), args),
+        Command::Plain(words) => panic!("{words:?}"),
+    };
+    let acquire = |mode| {
+        let ask = Acquire::new(lock.clone(), HoldId(1), Duration::from_secs(1), 7);
+        Op::Acquire(Acquire { mode, ..ask })
+    };
+    let beat = |mode| {
+        Op::Beat(vec![Beat { mode, ..Beat::new(lock.clone(), HoldId(1), Duration::from_secs(1)) }])
+    };
+    let release = |mode| {
+        let release = Release::new(lock.clone(), HoldId(1), 7);
+        Op::Release(Release { mode, alone: true, ..release })
+    };
+    let permits = Mode::Permits { count: 2, of: 5 };
+    for (mode, said) in [(Mode::Shared, "s"), (permits, "p 2 5")] {
+        let (keys, args) = words(&codec("fl:"), &acquire(mode));
+        assert_eq!((keys, args.get(14)), (5, Some(said.as_bytes())));
+        assert_eq!(words(&codec("fl:"), &beat(mode)).0, 5);
+        assert_eq!(words(&codec("fl:"), &release(mode)).0, 5);
+    }
+    let codec = codec("fl:");
+    let exclusive = [acquire(Mode::Exclusive), beat(Mode::Exclusive), release(Mode::Exclusive)];
+    assert_eq!(exclusive.each_ref().map(|op| words(&codec, op).0), [3, 3, 1]);
+    assert_eq!(words(&codec, &exclusive[1]).1.get(1), Some(&b"0"[..]));
+    let Err(Failure::Refused(refused)) = codec.decode(&exclusive[0], Value::Error("MODES".into()))
+    else {
+        panic!("MODES is a refusal")
+    };
+    assert_eq!(refused.kind, RefusalKind::Again);
+    assert_eq!(exclusive.each_ref().map(|op| words(&codec, op).0), [5, 5, 5]);
+    assert_eq!(words(&codec, &exclusive[1]).1.get(1), Some(&b"2"[..]));
+    // Another codec of the client learns it, too.
+    let mut other = self::codec("fl:");
+    other.set_wide(codec.wide());
+    assert_eq!(words(&other, &exclusive[0]).0, 5);
+}
+
+#[test]
+fn a_name_of_another_kind_is_refused_with_both_numbers() {
+    let ask = |mode| {
+        let ask = Acquire::new(Name::new("job").unwrap(), HoldId(1), Duration::from_secs(1), 7);
+        Op::Acquire(Acquire { mode, ..ask })
+    };
+    let said = |mode, text: &str| match codec("fl:").decode(&ask(mode), Value::Error(text.into())) {
+        Err(Failure::Refused(refused)) => (refused.kind, refused.message),
+        other => panic!("{other:?}"),
+    };
+    let (kind, message) = said(Mode::Permits { count: 1, of: 7 }, "KIND 5");
+    assert_eq!(kind, RefusalKind::Misconfigured);
+    assert!(message.contains('5') && message.contains('7'), "{message}");
+    // As servers before version 7 wrap it.
+    let (_, message) = said(Mode::Shared, "ERR Error running script (call to f_a): KIND 5");
+    assert!(message.contains("semaphore's, of 5"), "{message}");
+    let (_, message) = said(Mode::Permits { count: 1, of: 7 }, "KIND 0");
+    assert!(message.contains("a lock's"), "{message}");
 }

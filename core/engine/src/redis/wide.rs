@@ -1,0 +1,45 @@
+//! Which locks have the layout with holds of their own.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::name::Name;
+
+/// So many names are remembered. One that is not costs a round trip.
+const MOST: usize = 4_096;
+
+/// The locks of which a script wanted all keys: somebody shares them. All keys serve a lock that nobody
+/// shares any more as well.
+#[derive(Clone, Debug, Default)]
+pub struct Wide {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    any: AtomicBool,
+    names: Mutex<BTreeSet<Name>>,
+}
+
+impl Wide {
+    /// Whether requests for the lock must name all keys.
+    pub(super) fn has(&self, name: &Name) -> bool {
+        if !self.inner.any.load(Ordering::Acquire) {
+            return false;
+        }
+        let names = self.inner.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.contains(name)
+    }
+
+    pub(super) fn add(&self, name: &Name) {
+        let mut names = self.inner.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.insert(name.clone());
+        if names.len() > MOST {
+            // Any but this one: it is asked for at once.
+            let other = names.iter().find(|other| *other != name).cloned();
+            names.retain(|name| Some(name) != other.as_ref());
+        }
+        self.inner.any.store(true, Ordering::Release);
+    }
+}
