@@ -134,7 +134,7 @@ typedef struct fencelock_operation fencelock_operation;
 // A text that the library made. Freed by fencelock_text_free().
 typedef struct fencelock_text fencelock_text;
 
-// What a call returns. 1 to 10 are the numbers of the errors in every language; none is ever
+// What a call returns. 1 to 11 are the numbers of the errors in every language; none is ever
 // reused. fencelock_status_name() gives the name.
 typedef int32_t fencelock_status;
 
@@ -416,6 +416,9 @@ typedef struct fencelock_waiter_info {
 
 // The client is closed, or belongs to the process that forked this one.
 #define FENCELOCK_CLOSED 10
+
+// The owner has the lock shared already and wants it for itself: it would wait for its own hold.
+#define FENCELOCK_WOULD_DEADLOCK 11
 
 // A bug in this library, stopped at its boundary. Please report it.
 #define FENCELOCK_INTERNAL 100

@@ -112,7 +112,7 @@ class ClosedError(FencelockError, RuntimeError):
 
 
 class WouldDeadlockError(FencelockError, RuntimeError):
-    """The owner has the lock shared already and wants it for itself: it would wait for its own hold."""
+    """The owner has the lock shared, and wants it for itself: it would wait for its own hold."""
 
     code = 11
     kind = "would_deadlock"

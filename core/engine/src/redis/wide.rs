@@ -1,4 +1,5 @@
 //! Which locks have the layout with holds of their own.
+#![expect(clippy::disallowed_types, reason = "codecs of several connections remember together")]
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,12 +35,10 @@ impl Wide {
 
     pub(super) fn add(&self, name: &Name) {
         let mut names = self.inner.names.lock().unwrap_or_else(PoisonError::into_inner);
-        names.insert(name.clone());
-        if names.len() > MOST {
-            // Any but this one: it is asked for at once.
-            let other = names.iter().find(|other| *other != name).cloned();
-            names.retain(|name| Some(name) != other.as_ref());
+        if names.len() >= MOST && !names.contains(name) {
+            names.pop_first();
         }
+        names.insert(name.clone());
         self.inner.any.store(true, Ordering::Release);
     }
 }
