@@ -366,7 +366,7 @@ async fn options_of_a_redis_client_are_taken_over() {
 #[tokio::test]
 async fn p14_a_newer_layout_and_a_foreign_key_are_left_alone_with_a_clear_error() {
     let server = server!();
-    server.cli(&["HSET", "fl:{newer}", "v", "2", "future", "kept"]).unwrap();
+    server.cli(&["HSET", "fl:{newer}", "v", "3", "future", "kept"]).unwrap();
     server.cli(&["SET", "fl:{foreign}", "of another library"]).unwrap();
     let client = Client::connect(server.url()).await.unwrap();
     for (name, says) in [("newer", "layout"), ("foreign", "fl:{foreign}")] {
