@@ -110,7 +110,7 @@ impl Client {
         let store = self.capabilities().store;
         let text = format!(
             "the store {store} has no {what}: use {instead}, or a store that has them \
-             (memory, sqlite)"
+             (memory, sqlite, redis)"
         );
         if has { Ok(()) } else { Err(Error::new(ErrorKind::Unsupported, text)) }
     }
@@ -202,7 +202,8 @@ impl Client {
     /// believing in its hold until its validity ends: only fencing keeps its writes out.
     ///
     /// A client may pass a lock on between its own callers without the store: those are one tenure,
-    /// which ends as a whole.
+    /// which ends as a whole. Of readers, and of permits, all whose token is this one or lower are
+    /// ended; those that came later stay.
     ///
     /// # Errors
     /// `Unavailable`, `Misconfigured`, `Closed`, `InvalidArgument` for the name.

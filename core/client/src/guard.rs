@@ -236,7 +236,8 @@ impl Guard {
     }
 
     /// Whether the previous holder was lost instead of releasing: then what the lock protects may
-    /// be half done. Stays set until a hold that was told it has been released.
+    /// be half done. Stays set until an exclusive hold that was told it has been released. A reader is told,
+    /// and clears nothing; the loss of readers and of permits is never told, and permits are told `No`.
     pub fn previous_abandoned(&self) -> Abandoned {
         self.abandoned
     }

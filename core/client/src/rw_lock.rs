@@ -12,13 +12,15 @@ use crate::{OwnerId, Result};
 /// together, or one writer alone. Cheap to clone; a clone with other options is the same lock, and
 /// [`Client::lock`](crate::Client::lock) of the same name is its write side.
 ///
-/// Readers and writers wait in one queue, first come, first served: nobody passes who waits, so a
-/// stream of readers never keeps a writer out. Each reader has a lease and a renewal of its own: the
+/// Readers and writers wait in one queue, first come, first served, so a stream of readers never keeps
+/// a writer out. Only who re-enters passes it, and writers of one client may follow each other for
+/// some 10 ms, as with any lock. Each reader has a lease and a renewal of its own: the
 /// loss of one is its own.
 ///
 /// # Re-entry
 /// Who writes may write and read again, and who reads may read again, past writers that wait. The hold
-/// stays exclusive until all that was acquired within it is released. Who reads and asks to write is told
+/// stays exclusive until all that was acquired within it is released; but of an explicit owner each hold stands
+/// by itself: when its writes are released, its reads go on, and other readers come in. Who reads and asks to write is told
 /// [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock) at once, as it would wait for itself: release
 /// first, or write from the start. The same for a write that waits while its owner is let in to read.
 ///

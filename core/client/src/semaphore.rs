@@ -138,8 +138,9 @@ impl Semaphore {
         self.taking(count).start(Limit::For(limit))?.guard().await
     }
 
-    /// How many permits are free, by the store's word at the time of asking. Good for display, never
-    /// for a decision: it may change before the answer arrives, and who waits comes first.
+    /// This handle's number less what the store says is taken at the time of asking. Good for display,
+    /// never for a decision: it may change before the answer arrives, who waits comes first, and whether
+    /// others say the same number, only an acquire finds out.
     ///
     /// # Errors
     /// `Unavailable`, `Misconfigured`, `Closed`.

@@ -44,7 +44,7 @@ fn a_ledger_without_tokens_takes_few_steps() {
 
 #[test]
 fn a_block_not_reserved_takes_few_steps() {
-    smaller(Bug::BlockNotReserved, "token order", 120);
+    smaller(Bug::BlockNotReserved, "token order", 200);
 }
 
 #[test]
