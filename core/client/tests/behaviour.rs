@@ -70,6 +70,7 @@ on_every_store! {
         each_reader_is_lost_by_itself,
         a_dropped_wait_leaves_nothing_behind,
         explicit_owners_read_from_two_clients,
+        readers_and_permits_are_handed_on_together,
         permits_are_counted_in_order,
         permits_that_cannot_be_are_refused,
         a_drain_lets_readers_go_on_and_nobody_begin,

@@ -100,3 +100,24 @@ pub fn permits_of_a_semaphore<T: Transport>(open: impl Fn() -> Client<T>, lock: 
     // Nobody holds or waits: the next one says what the name is.
     assert_eq!(one.try_in(lock, permits(1, 4)).standing, Standing::Granted);
 }
+
+/// Those who are let in together by one release are each told its own token.
+pub fn tokens_of_a_hand_off<T: Transport>(open: impl Fn() -> Client<T>, lock: &Name) {
+    for mode in [READ, permits(1, 3)] {
+        let (one, two, three) = (open(), open(), open());
+        let [first, second, third] = [hold(), hold(), hold()];
+        let whole = if mode == READ { WRITE } else { permits(3, 3) };
+        assert_eq!(one.ask_in(lock, first, whole).standing, Standing::Granted);
+        assert_eq!(two.ask_in(lock, second, mode).standing, Standing::Queued);
+        assert_eq!(three.ask_in(lock, third, mode).standing, Standing::Queued);
+        assert_eq!(one.release(lock, first), Released::Done);
+        let (token, end) = two.granted(BOUND, second).expect("the first is told");
+        let (later, its_end) = three.granted(BOUND, third).expect("the second is told");
+        assert!(token < later, "{mode:?}: {token} and {later}");
+        assert_eq!([end, its_end], [token, later], "one number each");
+        assert_eq!(two.beat(lock, second).token, token);
+        assert_eq!(three.beat(lock, third).token, later);
+        assert_eq!(two.release(lock, second), Released::Done);
+        assert_eq!(three.release(lock, third), Released::Done);
+    }
+}

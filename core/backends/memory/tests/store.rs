@@ -275,3 +275,9 @@ fn permits_are_counted() {
     let store = store();
     fencelock_testkit::modes::permits_of_a_semaphore(|| client(&store), &name("a"));
 }
+
+#[test]
+fn those_let_in_together_are_told_their_own_tokens() {
+    let store = store();
+    fencelock_testkit::modes::tokens_of_a_hand_off(|| client(&store), &name("a"));
+}

@@ -160,13 +160,13 @@ impl Held {
 impl Queued {
     fn look(&mut self, conn: &Connection, hold: HoldId, now: u64) -> Result<Option<Push>> {
         let lock = self.lock.clone();
-        let Some(Head { token, last, abandoned, losses }) = head(conn, &lock)? else {
-            return Ok(self.changed(hold, 0));
-        };
-        if let Some(deadline) = deadline(conn, &lock, hold)? {
-            if deadline <= now {
+        let Some(head) = head(conn, &lock)? else { return Ok(self.changed(hold, 0)) };
+        let last = head.last;
+        if let Some(granted) = granted(conn, &lock, hold)? {
+            if granted.deadline <= now {
                 return Ok(self.changed(hold, last));
             }
+            let Head { token, last, abandoned, losses } = granted.tells(head);
             let others_waiting = u32::from(waiting(conn, &lock, now)?);
             return Ok(Some(Push::Granted {
                 lock,
@@ -211,6 +211,36 @@ fn head(conn: &Connection, lock: &Name) -> Result<Option<Head>> {
         };
         let (token, last) = (number(row, 0)?, number(row, 1)?);
         Ok(Head { token, last, abandoned, losses: row.get(3)? })
+    })
+    .optional()
+}
+
+/// A hold that was granted.
+struct Granted {
+    deadline: u64,
+    /// Of one that is not exclusive: its own token.
+    token: Option<u64>,
+    /// It shares the lock, as a reader.
+    shared: bool,
+}
+
+impl Granted {
+    /// What its holder is told, of a lock that is so.
+    fn tells(&self, head: Head) -> Head {
+        let Some(token) = self.token else { return head };
+        let abandoned = if self.shared { head.abandoned } else { Abandoned::No };
+        Head { token, last: token, abandoned, losses: 0 }
+    }
+}
+
+fn granted(conn: &Connection, lock: &Name, hold: HoldId) -> Result<Option<Granted>> {
+    conn.prepare_cached(
+        "SELECT deadline, token, coalesce(mode = 'shared', 0) FROM fencelock_holds
+         WHERE name = ?1 AND hold = ?2",
+    )?
+    .query_row(params![lock.as_str(), hold.to_string()], |row| {
+        let token = row.get::<_, Option<i64>>(1)?.map(|_| number(row, 1)).transpose()?;
+        Ok(Granted { deadline: number(row, 0)?, token, shared: row.get(2)? })
     })
     .optional()
 }

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use fencelock_engine::request::{Acquire, Mode};
 use fencelock_sqlite::{Options, SqliteTransport, open};
-use fencelock_testkit::modes::{permits_of_a_semaphore, readers_and_a_writer};
+use fencelock_testkit::modes::{
+    permits_of_a_semaphore, readers_and_a_writer, tokens_of_a_hand_off,
+};
 use fencelock_testkit::recorder::{Client, hold, name};
 
 fn client(path: &Path) -> Client<SqliteTransport> {
@@ -23,6 +25,13 @@ fn permits_are_counted() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("locks.db");
     permits_of_a_semaphore(|| client(&path), &name("a"));
+}
+
+#[test]
+fn those_let_in_together_are_told_their_own_tokens() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("locks.db");
+    tokens_of_a_hand_off(|| client(&path), &name("a"));
 }
 
 #[test]

@@ -48,6 +48,55 @@ pub async fn readers_hold_together_and_a_writer_alone(world: &World) {
     reader.release().await.unwrap();
 }
 
+/// Those who are let in together hold on, each under a token of its own.
+pub async fn readers_and_permits_are_handed_on_together(world: &World) {
+    let (a, b) = (world.client().await, world.client().await);
+    if world.lacks(&a, Need::Shared) || world.lacks(&a, Need::Permits) {
+        return;
+    }
+    let (here, there) = (a.rw_lock("x").unwrap(), b.rw_lock("x").unwrap());
+    let writer = here.write().await.unwrap();
+    let reads = [&here, &there, &there].map(|lock| {
+        let lock = lock.clone().non_reentrant();
+        tokio::spawn(async move { lock.read().await })
+    });
+    queued(&b, "x", 3).await;
+    let before = writer.token();
+    writer.release().await.unwrap();
+    let mut readers = Vec::new();
+    for read in reads {
+        readers.push(soon("a reader", read).await.unwrap().unwrap());
+    }
+    let (five, same) = (a.semaphore("s", 3).unwrap(), b.semaphore("s", 3).unwrap());
+    let all = five.acquire_many(3).await.unwrap();
+    let takes = [&five, &same, &same].map(|semaphore| {
+        let semaphore = semaphore.clone();
+        tokio::spawn(async move { semaphore.acquire().await })
+    });
+    queued(&b, "s", 3).await;
+    all.release().await.unwrap();
+    let mut permits = Vec::new();
+    for take in takes {
+        permits.push(soon("a permit", take).await.unwrap().unwrap());
+    }
+    assert!(readers.iter().all(|guard| guard.token() > before), "above the writer's");
+    for (name, guards) in [("x", readers), ("s", permits)] {
+        let mut tokens: Vec<_> = guards.iter().map(|guard| guard.token()).collect();
+        tokens.sort();
+        tokens.dedup();
+        assert_eq!(tokens.len(), 3, "a number each");
+        // A claim is answered for at once: that renewal must find the hold that was told.
+        eventually("the renewals", || async {
+            let holds = b.inspect(name).await.unwrap().unwrap().holds;
+            holds.iter().all(|hold| !hold.claim).then_some(())
+        })
+        .await;
+        for guard in guards {
+            soon("a release", guard.release()).await.unwrap();
+        }
+    }
+}
+
 pub async fn an_owner_re_enters_but_not_from_reading_to_writing(world: &World) {
     let client = world.client().await;
     if world.lacks(&client, Need::Shared) {
