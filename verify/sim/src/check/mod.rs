@@ -211,7 +211,7 @@ impl Checks {
         self.token.forgets(clock, lock);
         self.queue.disturbed(lock);
         self.told.unclear();
-        self.sharing.forgets(lock);
+        self.sharing.forgets(lock, self.token.went_back);
         self.abandoned.forgets(lock);
     }
 
@@ -230,7 +230,7 @@ impl Checks {
         self.shown.fill((HoldId(0), 0));
         self.token.rolled_back(at);
         self.told.unclear();
-        self.sharing.forgets(None);
+        self.sharing.forgets(None, self.token.went_back);
         self.abandoned.spoiled(at, None);
     }
 

@@ -39,6 +39,8 @@ struct Lock {
     ends: BTreeMap<HoldId, u64>,
     /// Nothing has happened to the lock but requests since then.
     known: bool,
+    /// The tickets that were given were lost, and the clock was set back: the next ones lie below.
+    unordered: bool,
     /// The explicit owners that have shared it.
     shared: BTreeSet<OwnerId>,
 }
@@ -60,9 +62,12 @@ impl Sharing {
     }
 
     /// The store has lost something, or went back to what it had before.
-    pub fn forgets(&mut self, lock: Option<usize>) {
+    pub fn forgets(&mut self, lock: Option<usize>, went_back: bool) {
         for (index, it) in self.locks.iter_mut().enumerate() {
-            it.known &= lock.is_some_and(|lock| lock != index);
+            if lock.is_none_or(|lock| lock == index) {
+                it.known = false;
+                it.unordered |= went_back;
+            }
         }
     }
 
@@ -95,7 +100,9 @@ impl Sharing {
             return Err(("token order", what));
         }
         let new = granted(before, after);
-        in_order(contact, &named, before, after, &new)?;
+        if !self.locks[lock].unordered {
+            in_order(contact, &named, before, after, &new)?;
+        }
         if named.settled {
             alone(&named, before, after)?;
             served(after, &new)?;
