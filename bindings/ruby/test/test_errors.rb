@@ -9,9 +9,9 @@ class ErrorsTest < Minitest::Test
   def test_each_has_its_number_and_name
     kinds = Fencelock::FencelockError.constants.map { |name| Fencelock::FencelockError.const_get(name) }
     errors = kinds.map { |kind| kind.new("why") }.sort_by(&:code)
-    assert_equal [*1..10, 100], errors.map(&:code)
+    assert_equal [*1..11, 100], errors.map(&:code)
     assert_equal %i[contended timed_out cancelled unavailable lost not_held misconfigured invalid_argument
-                    unsupported closed internal], errors.map(&:kind)
+                    unsupported closed would_deadlock internal], errors.map(&:kind)
     assert_equal [1, 2, 4], errors.select(&:retryable?).map(&:code)
     assert(errors.all? { |error| error.is_a?(Fencelock::Error) && error.message == "why" })
     assert_equal 100, Fencelock::InternalError.new("why").code

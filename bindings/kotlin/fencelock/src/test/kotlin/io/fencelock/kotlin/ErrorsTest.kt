@@ -28,12 +28,13 @@ internal class ErrorsTest {
             FencelockException.InvalidArgument("why"),
             FencelockException.Unsupported("why"),
             FencelockException.Closed("why"),
+            FencelockException.WouldDeadlock("why"),
             FencelockException.Internal("why"),
         )
 
     @Test
     fun `each has its number, and says whether to try again`() {
-        assertEquals((1..10).toList() + 100, all.map { it.code })
+        assertEquals((1..11).toList() + 100, all.map { it.code })
         assertEquals(ErrorKind.entries.toList(), all.map { it.kind })
         assertEquals(listOf(1, 2, 4), all.filter { it.isRetryable }.map { it.code })
         assertEquals(listOf("why"), all.map { it.message }.distinct())
