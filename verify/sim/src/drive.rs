@@ -526,7 +526,9 @@ impl World {
             return;
         };
         held.lost = Some(reason);
-        if held.end <= surely && matches!(reason, LossReason::Broken | LossReason::Gone) {
+        // One whose end is not known, since its owner asks for less from now on, is not judged.
+        let over = held.end > Time::ZERO && held.end <= surely;
+        if over && matches!(reason, LossReason::Broken | LossReason::Gone) {
             self.checks.fail("lost in time", self.now, || {
                 format!("c{slot} {tag:x} is told {reason:?}, and its time was over by itself")
             });
