@@ -126,7 +126,7 @@ impl From<&HoldInfo> for HoldReport {
             expires_in_ms: millis(info.expires_in),
             lease_ms: millis(info.lease),
             mode: word(info.mode),
-            permits: count(info.mode),
+            permits: info.mode.permits(),
             token: info.token,
             owner: info.owner.clone(),
             claim: info.claim,
@@ -145,7 +145,7 @@ impl From<&WaiterInfo> for WaiterReport {
             heard_ago_ms: millis(info.heard_ago),
             silent: info.silent,
             mode: word(info.mode),
-            permits: count(info.mode),
+            permits: info.mode.permits(),
             local_waiters: info.local_waiters,
         }
     }
@@ -153,15 +153,8 @@ impl From<&WaiterInfo> for WaiterReport {
 
 fn permits(holds: &[HoldInfo]) -> Option<Permits> {
     let Mode::Permits { of, .. } = holds.first()?.mode else { return None };
-    let in_use = holds.iter().filter_map(|hold| count(hold.mode)).map(u64::from).sum();
+    let in_use = holds.iter().filter_map(|hold| hold.mode.permits()).map(u64::from).sum();
     Some(Permits { in_use, of })
-}
-
-fn count(of: Mode) -> Option<u32> {
-    match of {
-        Mode::Permits { count, .. } => Some(count),
-        Mode::Exclusive | Mode::Shared => None,
-    }
 }
 
 fn word(of: Mode) -> &'static str {

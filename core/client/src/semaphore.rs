@@ -154,11 +154,7 @@ impl Semaphore {
     /// How many permits a lock's state leaves.
     pub(crate) fn free(&self, info: Option<LockInfo>) -> u32 {
         let holds = info.map(|info| info.holds).unwrap_or_default();
-        let taken = holds.iter().filter_map(|hold| match hold.mode {
-            Mode::Permits { count, .. } => Some(count),
-            _ => None,
-        });
-        taken.fold(self.of, u32::saturating_sub)
+        holds.iter().filter_map(|hold| hold.mode.permits()).fold(self.of, u32::saturating_sub)
     }
 
     /// A handle whose every acquire takes `count` permits, with the options that are set now. For code

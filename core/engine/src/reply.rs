@@ -230,7 +230,8 @@ pub struct LockInfo {
     pub name: Name,
     /// The explicit owner of the present exclusive holds, if they have one.
     pub owner: Option<String>,
-    /// The present holds: none when the lock is free, several when an explicit owner re-entered.
+    /// The present holds: none when the lock is free, several when an explicit owner re-entered, and of
+    /// readers and of a semaphore.
     pub holds: Vec<HoldInfo>,
     /// The token of the present holds, the highest one where each has its own; or 0.
     pub token: u64,

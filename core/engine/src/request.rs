@@ -37,6 +37,41 @@ pub enum Mode {
     },
 }
 
+impl Mode {
+    /// Checks the numbers of permits.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] when they are out of their ranges.
+    pub fn check(self) -> Result<(), Error> {
+        let Mode::Permits { count, of } = self else { return Ok(()) };
+        let text = if of == 0 || of > MAX_PERMITS {
+            format!(
+                "a semaphore has 1 to {MAX_PERMITS} permits, not {of}: name a number within that"
+            )
+        } else if count == 0 || count > of {
+            format!(
+                "of {of} permits 1 to {of} can be taken at once, not {count}: name a number within that"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(ErrorKind::InvalidArgument, text))
+    }
+
+    /// How many permits a hold takes, if it takes any.
+    pub const fn permits(self) -> Option<u32> {
+        match self {
+            Mode::Permits { count, .. } => Some(count),
+            Mode::Exclusive | Mode::Shared => None,
+        }
+    }
+
+    /// Whether holds of the two modes may belong to one name: exclusive and shared ones may.
+    pub const fn is_of_kind(self, other: Mode) -> bool {
+        matches!(self, Mode::Permits { .. }) == matches!(other, Mode::Permits { .. })
+    }
+}
+
 /// An operation on a store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
@@ -150,33 +185,6 @@ pub struct Beat {
     pub local_waiters: u32,
     /// How the hold shares the lock, or would: for stores that keep the modes apart.
     pub mode: Mode,
-}
-
-impl Mode {
-    /// Checks the numbers of permits.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidArgument`] when they are out of their ranges.
-    pub fn check(self) -> Result<(), Error> {
-        let Mode::Permits { count, of } = self else { return Ok(()) };
-        let text = if of == 0 || of > MAX_PERMITS {
-            format!(
-                "a semaphore has 1 to {MAX_PERMITS} permits, not {of}: name a number within that"
-            )
-        } else if count == 0 || count > of {
-            format!(
-                "of {of} permits 1 to {of} can be taken at once, not {count}: name a number within that"
-            )
-        } else {
-            return Ok(());
-        };
-        Err(Error::new(ErrorKind::InvalidArgument, text))
-    }
-
-    /// Whether holds of the two modes may belong to one name: exclusive and shared ones may.
-    pub const fn is_of_kind(self, other: Mode) -> bool {
-        matches!(self, Mode::Permits { .. }) == matches!(other, Mode::Permits { .. })
-    }
 }
 
 impl Beat {

@@ -25,16 +25,10 @@ impl<C: Clone> Engine<C> {
         ask: Ask,
         call: C,
     ) -> Result<Acquired, Error> {
-        let entry = self.lock_ref(lock).and_then(|lock| lock.entry);
-        if let Some(key) = entry
-            && let Some(entry) = self.entries.get(key)
-            && let Some(holder) = &entry.holder
+        if let Some(key) = self.lock_ref(lock).and_then(|lock| lock.entry)
+            && self.live_holder(now, key) == Some(Some(owner))
         {
-            if now >= entry.ends_at() && !planted!(ReentryAfterEnd) {
-                self.expire(now, key);
-            } else if holder.owner == Some(owner) {
-                return self.reenter(now, key, ask, call);
-            }
+            return self.reenter(now, key, ask, call);
         }
         if self.reads(now, lock, owner).is_some() && !planted!(UpgradeQueues) {
             return Err(super::reply::would_deadlock());

@@ -49,10 +49,10 @@ impl<C: Clone> Engine<C> {
     }
 
     /// The local owner that has the entry, if anybody has; holds whose time is over end.
-    fn live_holder(&mut self, now: Time, key: Key) -> Option<Option<u64>> {
+    pub(super) fn live_holder(&mut self, now: Time, key: Key) -> Option<Option<u64>> {
         let entry = self.entries.get(key)?;
         let owner = entry.holder.as_ref()?.owner;
-        if now >= entry.ends_at() {
+        if now >= entry.ends_at() && !planted!(ReentryAfterEnd) {
             self.expire(now, key);
             return None;
         }

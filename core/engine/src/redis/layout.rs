@@ -117,21 +117,9 @@ fn read_shared_hold(hold: &str, text: &str) -> Option<(u64, StoredHold)> {
     let (deadline, lease, flags) = (number()?, number()?, number()?);
     let (token, place) = (number()?, number()?);
     let mode = read_mode(words)?;
-    let (client, local_waiters) = read_place(lines.next()?)?;
-    let hold = StoredHold {
-        hold: HoldId::parse(hold)?,
-        client,
-        polling: flags & POLLING != 0,
-        deadline,
-        lease,
-        asked: lease,
-        claim: flags & CLAIM != 0,
-        local_waiters,
-        mode,
-        token,
-        owner: read_owner(lines.next()?)?,
-    };
-    Some((place, hold))
+    let hold = exclusive_hold(hold, deadline, lease, flags, lines.next()?)?;
+    let owner = read_owner(lines.next()?)?;
+    Some((place, StoredHold { mode, token, owner, ..hold }))
 }
 
 /// Nothing, or `s`, or `p` and two numbers.
@@ -173,13 +161,23 @@ fn read_place(text: &str) -> Option<(ClientId, u32)> {
 /// `hold deadline lease flags client label`
 fn read_hold(line: &str) -> Option<StoredHold> {
     let mut words = line.splitn(5, ' ');
-    let hold = HoldId::parse(words.next()?)?;
-    let deadline = words.next()?.parse().ok()?;
-    let lease = words.next()?.parse().ok()?;
-    let flags: u64 = words.next()?.parse().ok()?;
-    let (client, local_waiters) = read_place(words.next()?)?;
+    let hold = words.next()?;
+    let mut number = || words.next()?.parse::<u64>().ok();
+    let (deadline, lease, flags) = (number()?, number()?, number()?);
+    exclusive_hold(hold, deadline, lease, flags, words.next()?)
+}
+
+/// A hold whose owner and token are the record's.
+fn exclusive_hold(
+    hold: &str,
+    deadline: u64,
+    lease: u64,
+    flags: u64,
+    place: &str,
+) -> Option<StoredHold> {
+    let (client, local_waiters) = read_place(place)?;
     Some(StoredHold {
-        hold,
+        hold: HoldId::parse(hold)?,
         client,
         polling: flags & POLLING != 0,
         deadline,

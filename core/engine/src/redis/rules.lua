@@ -147,13 +147,20 @@ local function tick(s)
   end
 end
 
+-- An absent counter may have been lost with tokens given out: then a whole block is left out.
+local function first_token(s, floor)
+  if s.last == 0 then return math.max(now, floor) + BLOCK end
+  return math.max(s.last + 1, now, floor + 1)
+end
+
+-- And a holder may have been lost with it.
+local function doubt_lost(s)
+  if s.last == 0 and s.abandoned == NO then s.abandoned = UNKNOWN end
+end
+
 local function reserve(s, floor)
-  if s.last == 0 then
-    if s.abandoned == NO then s.abandoned = UNKNOWN end
-    s.token = math.max(now, floor) + BLOCK
-  else
-    s.token = math.max(s.last + 1, now, floor + 1)
-  end
+  doubt_lost(s)
+  s.token = first_token(s, floor)
   s.last = s.token + BLOCK - 1
   s.dirty = true
 end
@@ -187,17 +194,13 @@ local function admit(s, mode, owner, floor)
   local said = NO
   if mode == ' s' then
     -- Told, and not cleared: a reader mends nothing.
-    if s.abandoned == NO and s.last == 0 then s.abandoned = UNKNOWN end
+    doubt_lost(s)
     said = s.abandoned
   end
   local token = tie(s, owner, mode)
   if not token then
     -- One number, and no block.
-    if s.last == 0 then
-      token = math.max(now, floor) + BLOCK
-    else
-      token = math.max(s.last + 1, now, floor + 1)
-    end
+    token = first_token(s, floor)
     s.token, s.last = token, token
   end
   s.dirty = true

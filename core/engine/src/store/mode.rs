@@ -43,11 +43,7 @@ impl Record {
 
     /// How many permits are out.
     pub(super) fn in_use(&self) -> u64 {
-        let counts = self.holds.iter().map(|hold| match hold.mode {
-            Mode::Permits { count, .. } => u64::from(count),
-            _ => 0,
-        });
-        counts.sum()
+        self.holds.iter().filter_map(|hold| hold.mode.permits()).map(u64::from).sum()
     }
 
     /// Whether one more hold may stand beside the present ones.

@@ -202,32 +202,16 @@ impl Keyspace {
                 count(sorted.map_or(0, |sorted| sorted.between(least, most).count()))
             }
             ("ZRANGEBYSCORE", [key, least, most, limit, skip, most_many]) if limit == b"LIMIT" => {
-                let skip = integer(skip).map_or(0, |n| usize::try_from(n).unwrap_or(0));
-                let many = integer(most_many).map_or(0, |n| usize::try_from(n).unwrap_or(0));
                 let sorted = self.sorted(key, now_ms)?;
                 let range = sorted.into_iter().flat_map(|sorted| sorted.between(least, most));
-                Value::Array(
-                    range
-                        .skip(skip)
-                        .take(many)
-                        .map(|member| Value::Bytes(member.clone()))
-                        .collect(),
-                )
+                page(range, skip, most_many)
             }
             ("ZREVRANGEBYSCORE", [key, most, least, limit, skip, most_many])
                 if limit == b"LIMIT" =>
             {
-                let skip = integer(skip).map_or(0, |n| usize::try_from(n).unwrap_or(0));
-                let many = integer(most_many).map_or(0, |n| usize::try_from(n).unwrap_or(0));
                 let sorted = self.sorted(key, now_ms)?;
                 let range = sorted.into_iter().flat_map(|sorted| sorted.between(least, most).rev());
-                Value::Array(
-                    range
-                        .skip(skip)
-                        .take(many)
-                        .map(|member| Value::Bytes(member.clone()))
-                        .collect(),
-                )
+                page(range, skip, most_many)
             }
             ("HLEN", [key]) => count(self.hash(key, now_ms)?.map_or(0, |hash| hash.len())),
             ("HSET", [key, pairs @ ..]) if !pairs.is_empty() && pairs.len().is_multiple_of(2) => {
@@ -340,6 +324,13 @@ impl Keyspace {
         let next = if start + batch < self.slots.len() { start + batch } else { 0 };
         Ok(Value::Array(vec![Value::Bytes(next.to_string().into_bytes()), Value::Array(found)]))
     }
+}
+
+/// As many members as `LIMIT` says, from where it says.
+fn page<'a>(members: impl Iterator<Item = &'a Vec<u8>>, skip: &[u8], many: &[u8]) -> Value {
+    let number = |text| integer(text).map_or(0, |n| usize::try_from(n).unwrap_or(0));
+    let some = members.skip(number(skip)).take(number(many));
+    Value::Array(some.map(|member| Value::Bytes(member.clone())).collect())
 }
 
 /// Redis's own pattern language, as far as an escaped prefix and `*` go.

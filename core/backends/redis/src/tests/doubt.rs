@@ -9,6 +9,7 @@ use fencelock_engine::reply::{Body, Reply};
 use fencelock_engine::request::RequestId;
 use fencelock_engine::transport::{Doubt, Sink};
 use fencelock_engine::{Acquired, Ask, ClientId, Effect, Engine, Event, Name, Options, Time};
+use fencelock_testkit::orders;
 
 use crate::link::{Link, Writer};
 use crate::shared::{Awaited, Shared};
@@ -143,20 +144,6 @@ impl World {
         };
         assert!(matches!(asked, Acquired::Pending(_)));
         !self.follow()
-    }
-}
-
-/// All orders of two threads' steps.
-fn orders(one: &[Step], other: &[Step]) -> Vec<Vec<Step>> {
-    let after = |first: Step, rest: Vec<Vec<Step>>| {
-        rest.into_iter().map(move |order| [vec![first], order].concat())
-    };
-    match (one, other) {
-        ([], rest) | (rest, []) => vec![rest.to_vec()],
-        ([a, ones @ ..], [b, others @ ..]) => {
-            let first = after(*a, orders(ones, other));
-            first.chain(after(*b, orders(one, others))).collect()
-        }
     }
 }
 

@@ -8,6 +8,7 @@ use fencelock_engine::reply::{Body, Failure, Reply};
 use fencelock_engine::request::RequestId;
 use fencelock_engine::transport::Doubt;
 use fencelock_engine::{Acquired, Ask, Effect, Engine, Event, Name, Options, Time};
+use fencelock_testkit::orders;
 
 use crate::doubts::Doubts;
 
@@ -126,20 +127,6 @@ impl World {
         let asked = self.engine.acquire(self.now, lock, Ask::local(1), 9).unwrap();
         assert!(matches!(asked, Acquired::Pending(_)));
         !self.follow()
-    }
-}
-
-/// All orders of two threads' steps.
-fn orders(one: &[Step], other: &[Step]) -> Vec<Vec<Step>> {
-    let after = |first: Step, rest: Vec<Vec<Step>>| {
-        rest.into_iter().map(move |order| [vec![first], order].concat())
-    };
-    match (one, other) {
-        ([], rest) | (rest, []) => vec![rest.to_vec()],
-        ([a, ones @ ..], [b, others @ ..]) => {
-            let first = after(*a, orders(ones, other));
-            first.chain(after(*b, orders(one, others))).collect()
-        }
     }
 }
 
