@@ -30,6 +30,8 @@ mod hold;
 mod lock;
 mod operation;
 mod options;
+mod rw_lock;
+mod semaphore;
 
 pub use broken::Broken;
 pub use cancel::CancelToken;
@@ -40,14 +42,16 @@ pub use fencelock::blocking::Releasing;
 #[cfg(unix)]
 pub use fencelock::blocking::{HostLoop, Hosted};
 pub use fencelock::{
-    Abandoned, Capabilities, Error, ErrorKind, HoldInfo, LockInfo, LossReason, Metrics, OwnerId,
-    Result, WaiterInfo,
+    Abandoned, Capabilities, Error, ErrorKind, HoldInfo, LockInfo, LossReason, Metrics, Mode,
+    OwnerId, Result, WaiterInfo,
 };
 pub use fencelock::{cork, fork};
 pub use hold::Hold;
 pub use lock::{Acquiring, Begun, Lock, Owner, Patience};
 pub use operation::Operation;
 pub use options::{ConnectOptions, OptionValue};
+pub use rw_lock::RwLock;
+pub use semaphore::Semaphore;
 
 #[cfg(test)]
 mod tests;

@@ -261,3 +261,44 @@ fn a_call_that_panics_ends_and_takes_nobody_along() {
     waker.wake();
     assert!(heard.recv_timeout(BOUND).unwrap().is_err());
 }
+
+#[test]
+fn readers_share_what_a_writer_waits_for() {
+    let client = client();
+    let prices = client.rw_lock("prices").unwrap();
+    assert_eq!(prices.name(), "prices");
+    let reader = prices.reader().owner(Owner::Fresh);
+    let (one, two) = (
+        reader.acquire(Patience::Try, None).unwrap(),
+        reader.acquire(Patience::Try, None).unwrap(),
+    );
+    let (_, writing) = acquire(&prices.writer().owner(Owner::Fresh), Patience::Forever);
+    assert_eq!(
+        reader.acquire(Patience::Try, None).unwrap_err().kind(),
+        ErrorKind::Contended,
+        "a reader passed a writer that waits"
+    );
+    one.release().unwrap();
+    assert!(writing.try_recv().is_err());
+    two.release().unwrap();
+    let writer = writing.recv_timeout(BOUND).unwrap().unwrap();
+    assert!(writer.token() > two.token());
+}
+
+#[test]
+fn permits_are_taken_and_given_back_together() {
+    let client = client();
+    let mailers = client.semaphore("mailers", 3).unwrap();
+    assert_eq!((mailers.name(), mailers.permits()), ("mailers", 3));
+    let two = mailers.taking(2).acquire(Patience::Try, None).unwrap();
+    let (told, free) = mpsc::channel();
+    mailers.available_permits_async(move |free| told.send(free).unwrap());
+    assert_eq!(free.recv_timeout(BOUND).unwrap().unwrap(), 1);
+    let (_, waits) = acquire(&mailers.taking(2), Patience::Forever);
+    two.release().unwrap();
+    waits.recv_timeout(BOUND).unwrap().unwrap().release().unwrap();
+    assert_eq!(mailers.available_permits().unwrap(), 3);
+    let four = mailers.taking(4).acquire(Patience::Try, None).unwrap_err();
+    assert_eq!(four.kind(), ErrorKind::InvalidArgument);
+    assert_eq!(client.semaphore("mailers", 0).unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
