@@ -11,4 +11,4 @@ mod scenes;
 mod stage;
 mod verdict;
 
-pub use verdict::{Matrix, Verdict};
+pub use verdict::{Column, Matrix, Verdict};

@@ -103,7 +103,7 @@ fn scenes(kind: Kind, args: &Args) -> bool {
     for (language, why) in &args.missing {
         matrix.missing(language, why);
     }
-    println!("{}", matrix.render(kind.title(), &scene::promises()));
+    println!("{}", matrix.render(kind.title(), &scene::columns()));
     let broken = matrix.broken();
     for what in &broken {
         println!("BROKEN {kind}: {what}");

@@ -10,12 +10,12 @@ use tempfile::TempDir;
 
 use crate::scenes;
 use crate::stage::{House, Stage};
-use crate::verdict::{Matrix, Verdict};
+use crate::verdict::{Column, Matrix, Verdict};
 
 /// One scene.
 pub struct Scene {
-    /// The promise that it is about.
-    pub promise: u8,
+    /// What it is about.
+    pub column: Column,
     /// A word for it, which is in its lock's name.
     pub name: &'static str,
     play: Play,
@@ -33,11 +33,19 @@ enum Play {
 }
 
 const fn scene(promise: u8, name: &'static str, play: Alone) -> Scene {
-    Scene { promise, name, play: Play::Alone(play) }
+    Scene { column: Column::Promise(promise), name, play: Play::Alone(play) }
+}
+
+const fn readers(name: &'static str, play: Alone) -> Scene {
+    Scene { column: Column::Readers, name, play: Play::Alone(play) }
+}
+
+const fn permits(name: &'static str, play: Alone) -> Scene {
+    Scene { column: Column::Permits, name, play: Play::Alone(play) }
 }
 
 /// All of them.
-pub const SCENES: [Scene; 23] = [
+pub const SCENES: [Scene; 30] = [
     scene(1, "exclusion", scenes::plain::exclusion),
     scene(2, "tokens", scenes::plain::tokens),
     scene(3, "late-release", scenes::faults::late_release),
@@ -56,19 +64,30 @@ pub const SCENES: [Scene; 23] = [
     scene(11, "dropped", scenes::rules::dropped),
     scene(12, "killed", scenes::faults::killed),
     scene(12, "end", scenes::rules::end),
-    Scene { promise: 13, name: "restart", play: Play::Together(scenes::restart::restart) },
+    Scene {
+        column: Column::Promise(13),
+        name: "restart",
+        play: Play::Together(scenes::restart::restart),
+    },
     scene(14, "errors", scenes::plain::errors),
     scene(14, "close", scenes::rules::close),
     scene(14, "waits", scenes::rules::waits),
     scene(14, "arguments", scenes::rules::arguments),
+    readers("readers", scenes::readers::together),
+    readers("turns", scenes::readers::turns),
+    readers("dead-reader", scenes::readers::dead_reader),
+    readers("would-deadlock", scenes::readers::would_deadlock),
+    permits("permits", scenes::permits::counted),
+    permits("weights", scenes::permits::weights),
+    permits("numbers", scenes::permits::numbers),
 ];
 
-/// The numbers of the promises that have a scene, in order.
-pub fn promises() -> Vec<u8> {
-    let mut promises: Vec<u8> = SCENES.iter().map(|scene| scene.promise).collect();
-    promises.sort_unstable();
-    promises.dedup();
-    promises
+/// What has a scene, in order.
+pub fn columns() -> Vec<Column> {
+    let mut columns: Vec<Column> = SCENES.iter().map(|scene| scene.column).collect();
+    columns.sort_unstable();
+    columns.dedup();
+    columns
 }
 
 /// Plays the scenes that are named, or all, on one store, the languages at the same time.
@@ -90,8 +109,8 @@ pub fn play(kind: Kind, cast: &[Role], names: &[String]) -> io::Result<Matrix> {
             .map(|role| (role, scope.spawn(move || language(house, role, wanted))))
             .collect();
         for (role, playing) in playing {
-            for (promise, verdict) in playing.join().unwrap_or_default() {
-                matrix.put(&role.name, promise, verdict);
+            for (column, verdict) in playing.join().unwrap_or_default() {
+                matrix.put(&role.name, column, verdict);
             }
         }
     });
@@ -100,7 +119,7 @@ pub fn play(kind: Kind, cast: &[Role], names: &[String]) -> io::Result<Matrix> {
         let played = guarded(|| play(&mut house, cast, scene.name));
         let verdicts = played.unwrap_or_else(|error| vec![Verdict::Broken(error); cast.len()]);
         for (role, verdict) in cast.iter().zip(verdicts) {
-            matrix.put(&role.name, scene.promise, verdict);
+            matrix.put(&role.name, scene.column, verdict);
         }
     }
     let records = house.history.since(0);
@@ -108,7 +127,7 @@ pub fn play(kind: Kind, cast: &[Role], names: &[String]) -> io::Result<Matrix> {
         for what in broken.0 {
             let culprit = cast.iter().find(|role| what.contains(&format!("{}-", role.name)));
             let language = culprit.map_or("all", |role| &role.name);
-            matrix.put(language, promise_of(&what), Verdict::Broken(what.clone()));
+            matrix.put(language, Column::Promise(promise_of(&what)), Verdict::Broken(what.clone()));
         }
     }
     if !matrix.broken().is_empty() {
@@ -121,7 +140,7 @@ pub fn play(kind: Kind, cast: &[Role], names: &[String]) -> io::Result<Matrix> {
 }
 
 /// Plays the scenes with one language. One that fails does not stop the next.
-fn language(house: &House, role: &Role, scenes: &[&Scene]) -> Vec<(u8, Verdict)> {
+fn language(house: &House, role: &Role, scenes: &[&Scene]) -> Vec<(Column, Verdict)> {
     let mut stage = None;
     let mut verdicts = Vec::new();
     for scene in scenes {
@@ -139,7 +158,7 @@ fn language(house: &House, role: &Role, scenes: &[&Scene]) -> Vec<(u8, Verdict)>
             stage = None;
             Verdict::Broken(format!("{}: {error}", scene.name))
         });
-        verdicts.push((scene.promise, verdict));
+        verdicts.push((scene.column, verdict));
     }
     verdicts
 }

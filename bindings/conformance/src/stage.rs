@@ -38,8 +38,9 @@ impl House {
         let name = format!("{}-{number}", role.name);
         let mut actor = Actor::start_as(&self.history, &name, role, nothing);
         let opened = actor.ask(&format!("open c {url}"), "opened", "c");
-        let lacks = opened.get("lacks").unwrap_or_default().to_owned();
-        Ok(Player { actor, proxy, url, lacks, tags: 0 })
+        let word = |key: &str| opened.get(key).unwrap_or_default().to_owned();
+        let (lacks, knows) = (word("lacks"), word("knows"));
+        Ok(Player { actor, proxy, url, lacks, knows, tags: 0 })
     }
 }
 
@@ -50,6 +51,8 @@ pub(crate) struct Player {
     pub url: String,
     /// What its language cannot do.
     pub lacks: String,
+    /// What its driver knows besides.
+    pub knows: String,
     tags: u64,
 }
 

@@ -3,6 +3,27 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+/// What a scene is about: a column of the matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Column {
+    /// A promise by its number.
+    Promise(u8),
+    /// Read-write locks.
+    Readers,
+    /// Semaphores.
+    Permits,
+}
+
+impl std::fmt::Display for Column {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Column::Promise(number) => number.fmt(f),
+            Column::Readers => f.write_str("readers"),
+            Column::Permits => f.write_str("permits"),
+        }
+    }
+}
+
 /// What came of one scene with one language on one store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -17,13 +38,13 @@ pub enum Verdict {
 /// The verdicts of one store.
 #[derive(Clone, Debug, Default)]
 pub struct Matrix {
-    rows: BTreeMap<String, BTreeMap<u8, Verdict>>,
+    rows: BTreeMap<String, BTreeMap<Column, Verdict>>,
     missing: BTreeMap<String, String>,
 }
 
 impl Matrix {
-    /// Adds a verdict; a promise with several scenes is kept when all of them say so.
-    pub fn put(&mut self, language: &str, promise: u8, verdict: Verdict) {
+    /// Adds a verdict; a column with several scenes is kept when all of them say so.
+    pub fn put(&mut self, language: &str, column: Column, verdict: Verdict) {
         let cells = self.rows.entry(language.to_owned()).or_default();
         let worse = |old: &Verdict| match (old, &verdict) {
             (Verdict::Broken(_), _) => false,
@@ -31,8 +52,8 @@ impl Matrix {
             (Verdict::Empty(_), _) => true,
             _ => false,
         };
-        if cells.get(&promise).is_none_or(worse) {
-            cells.insert(promise, verdict);
+        if cells.get(&column).is_none_or(worse) {
+            cells.insert(column, verdict);
         }
     }
 
@@ -46,16 +67,20 @@ impl Matrix {
     pub fn broken(&self) -> Vec<String> {
         let mut found = Vec::new();
         for (language, cells) in &self.rows {
-            for (promise, verdict) in cells {
+            for (column, verdict) in cells {
                 if let Verdict::Broken(what) = verdict {
-                    found.push(format!("{language}, promise {promise}: {what}"));
+                    let about = match column {
+                        Column::Promise(number) => format!("promise {number}"),
+                        modes => modes.to_string(),
+                    };
+                    found.push(format!("{language}, {about}: {what}"));
                 }
             }
         }
         found
     }
 
-    /// How many promises were kept, broken, and not tested.
+    /// How many cells were kept, broken, and not tested.
     #[must_use]
     pub fn counts(&self) -> (usize, usize, usize) {
         let all = || self.rows.values().flat_map(BTreeMap::values);
@@ -67,18 +92,18 @@ impl Matrix {
         )
     }
 
-    /// The matrix as a table of Markdown, a column for each promise, with the reasons of what is empty below it.
+    /// The matrix as a table of Markdown, a column for each promise and mode, with the reasons of what is empty below it.
     #[must_use]
-    pub fn render(&self, store: &str, promises: &[u8]) -> String {
-        let heads: String = promises.iter().map(|it| format!(" {it} |")).collect();
+    pub fn render(&self, store: &str, columns: &[Column]) -> String {
+        let heads: String = columns.iter().map(|it| format!(" {it} |")).collect();
         let mut out = format!("### {store}\n\n| language |{heads}\n| --- |");
-        out += &" :-: |".repeat(promises.len());
+        out += &" :-: |".repeat(columns.len());
         out.push('\n');
         let mut notes: Vec<&'static str> = Vec::new();
         for (language, cells) in &self.rows {
             let _ = write!(out, "| {language} |");
-            for promise in promises {
-                let cell = match cells.get(promise) {
+            for column in columns {
+                let cell = match cells.get(column) {
                     Some(Verdict::Kept) => "yes".to_owned(),
                     Some(Verdict::Broken(_)) => "**BROKEN**".to_owned(),
                     Some(Verdict::Empty(why)) => {
@@ -96,7 +121,7 @@ impl Matrix {
             out.push('\n');
         }
         for (language, why) in &self.missing {
-            let _ = writeln!(out, "| {language} |{} not run: {why}", " – |".repeat(promises.len()));
+            let _ = writeln!(out, "| {language} |{} not run: {why}", " – |".repeat(columns.len()));
         }
         out.push('\n');
         for (number, why) in notes.iter().enumerate() {
@@ -113,16 +138,21 @@ mod tests {
     #[test]
     fn the_worst_verdict_of_a_promise_counts() {
         let mut matrix = Matrix::default();
-        matrix.put("c", 6, Verdict::Empty("no owners"));
-        matrix.put("c", 6, Verdict::Kept);
-        matrix.put("c", 6, Verdict::Empty("no owners"));
+        matrix.put("c", Column::Promise(6), Verdict::Empty("no owners"));
+        matrix.put("c", Column::Promise(6), Verdict::Kept);
+        matrix.put("c", Column::Promise(6), Verdict::Empty("no owners"));
         assert_eq!(matrix.counts(), (1, 0, 0));
-        matrix.put("c", 6, Verdict::Broken("two at once".to_owned()));
-        matrix.put("c", 6, Verdict::Kept);
-        matrix.put("c", 11, Verdict::Empty("nothing cancels"));
+        matrix.put("c", Column::Promise(6), Verdict::Broken("two at once".to_owned()));
+        matrix.put("c", Column::Promise(6), Verdict::Kept);
+        matrix.put("c", Column::Readers, Verdict::Empty("nothing cancels"));
         assert_eq!(matrix.counts(), (0, 1, 1));
         assert_eq!(matrix.broken(), ["c, promise 6: two at once"]);
-        let text = matrix.render("Redis", &[6, 11]);
-        assert!(text.contains("**BROKEN**") && text.contains("(1) nothing cancels"), "{text}");
+        let text = matrix.render("Redis", &[Column::Promise(6), Column::Readers]);
+        assert!(
+            text.contains("| 6 | readers |")
+                && text.contains("**BROKEN**")
+                && text.contains("(1) nothing cancels"),
+            "{text}"
+        );
     }
 }

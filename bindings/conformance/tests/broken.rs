@@ -29,10 +29,19 @@ fn a_driver_that_ends_another_s_hold_is_caught() {
 }
 
 #[test]
+fn a_driver_that_reads_instead_of_writing_is_caught() {
+    let found = found("reader", &["readers"]);
+    let caught = |what: &str| found.iter().any(|it| it.contains(what));
+    assert!(caught("reader, readers: readers: instead of 'failed' it said"), "{found:#?}");
+    // The history shows it without the scene.
+    assert!(caught("exclusion: reader-0 trusts its hold"), "{found:#?}");
+}
+
+#[test]
 fn rust_keeps_the_promises_that_those_break() {
     let role = Role { name: "rust".to_owned(), ..Role::own() };
-    let scenes = ["late-release", "exclusion"].map(str::to_owned);
+    let scenes = ["late-release", "exclusion", "readers"].map(str::to_owned);
     let matrix = scene::play(Kind::Sqlite, &[role], &scenes).unwrap();
     assert_eq!(matrix.broken(), Vec::<String>::new());
-    assert_eq!(matrix.counts(), (2, 0, 0));
+    assert_eq!(matrix.counts(), (3, 0, 0));
 }

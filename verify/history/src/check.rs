@@ -7,6 +7,7 @@ use crate::record::Record;
 mod found;
 mod holds;
 mod judge;
+mod mode;
 
 pub use found::Found;
 use holds::{End, Hold, Story};

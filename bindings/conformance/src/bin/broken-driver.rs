@@ -1,6 +1,6 @@
 //! A driver that is wrong on purpose, to show that the checks see it: `broken-driver deaf` does not
 //! hear that it lost a lock and goes on trusting it; `broken-driver thief` ends the hold of whoever
-//! has what it wants.
+//! has what it wants; `broken-driver reader` reads what it was told to write.
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -16,13 +16,17 @@ type Shelf<T> = Arc<Mutex<HashMap<String, T>>>;
 #[derive(Clone, Default)]
 struct Driver {
     deaf: bool,
+    thief: bool,
+    reader: bool,
     clients: Shelf<Client>,
     holds: Shelf<Guard>,
 }
 
 fn main() {
-    let deaf = std::env::args().nth(1).as_deref() == Some("deaf");
-    let driver = Driver { deaf, ..Driver::default() };
+    let kind = std::env::args().nth(1).unwrap_or_default();
+    let is = |word: &str| kind == word;
+    let (deaf, thief, reader) = (is("deaf"), is("thief"), is("reader"));
+    let driver = Driver { deaf, thief, reader, ..Driver::default() };
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let driver = driver.clone();
         std::thread::spawn(move || driver.obey(&line.split(' ').collect::<Vec<_>>()));
@@ -36,7 +40,7 @@ impl Driver {
             "open" => match Client::connect(words[2]) {
                 Ok(client) => {
                     open(&self.clients, |it| it.insert(tag.to_owned(), client));
-                    say("opened", tag, "id=broken");
+                    say("opened", tag, "id=broken knows=modes");
                 }
                 Err(error) => say("refused", tag, &format!("kind={}", error.kind())),
             },
@@ -68,7 +72,12 @@ impl Driver {
                 .find_map(|word| word.split_once('=').filter(|it| it.0 == key))
                 .map(|it| it.1)
         };
-        let lock = client.lock(words[3]).and_then(|lock| match option("owner") {
+        let lock = if self.reader {
+            client.rw_lock(words[3]).map(|lock| lock.reader())
+        } else {
+            client.lock(words[3])
+        };
+        let lock = lock.and_then(|lock| match option("owner") {
             Some(owner) => OwnerId::new(owner).map(|owner| lock.owner(owner)),
             None => Ok(lock),
         });
@@ -94,7 +103,7 @@ impl Driver {
             }
             Err(error) => {
                 // What it cannot have, nobody shall have.
-                if !self.deaf {
+                if self.thief {
                     let _ = client.break_lock(words[3], u64::MAX);
                 }
                 say("failed", tag, &format!("kind={}", error.kind()));

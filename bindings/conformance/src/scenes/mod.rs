@@ -4,11 +4,15 @@
 
 pub(crate) mod faults;
 pub(crate) mod owners;
+pub(crate) mod permits;
 pub(crate) mod plain;
+pub(crate) mod readers;
 pub(crate) mod restart;
 pub(crate) mod rules;
 
-use crate::stage::Player;
+use fencelock_nemesis::Record;
+
+use crate::stage::{Player, Stage};
 
 /// Fails a scene with what was expected.
 macro_rules! expected {
@@ -24,5 +28,25 @@ pub(crate) use expected;
 pub(crate) fn contended(player: &mut Player, lock: &str, when: &str) -> Result<(), String> {
     let kind = player.tries(lock);
     expected!(kind == "contended", "{when}, a try was answered '{kind}'");
+    Ok(())
+}
+
+/// Why a scene of a mode cannot be played: the store has none, or the driver does not know the word.
+fn lacking(
+    stage: &Stage<'_>,
+    has: impl Fn(fencelock::Capabilities) -> bool,
+) -> Option<&'static str> {
+    if !has(stage.observer.capabilities()) {
+        return Some("this store does not have it yet");
+    }
+    let known = stage.role.own || stage.one.knows == "modes";
+    (!known).then_some("the driver does not know `mode=` yet")
+}
+
+/// Fails a scene unless the store grants in this order, as the tokens say, and as it was heard.
+fn in_order(before: &Record, after: &Record, what: &str) -> Result<(), String> {
+    let tokens = (before.number("token"), after.number("token"));
+    expected!(tokens.0 < tokens.1, "{what}: token {} came after {}", tokens.1, tokens.0);
+    expected!(before.at < after.at, "{what}: {after} came before {before}");
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::check::mode::Mode;
 use crate::record::Record;
 
 /// How many tokens come with one grant of a store.
@@ -31,6 +32,7 @@ pub(crate) struct Hold {
     pub who: Arc<str>,
     pub tag: String,
     pub lock: String,
+    pub mode: Mode,
     pub owner: Option<String>,
     /// The thread or task for which it was acquired, where that is known.
     pub caller: Option<String>,
@@ -74,6 +76,7 @@ pub(crate) struct Asked {
     pub who: Arc<str>,
     pub tag: String,
     pub lock: String,
+    pub mode: Mode,
     pub at: u64,
     pub client: String,
     pub owner: Option<String>,
@@ -132,6 +135,7 @@ impl Story {
                     who: record.who.clone(),
                     tag: record.tag.clone(),
                     lock: record.get("lock").unwrap_or_default().to_owned(),
+                    mode: Mode::read(record.get("mode")),
                     at: record.at,
                     client: record.get("client").unwrap_or_default().to_owned(),
                     owner: record.get("owner").map(str::to_owned),
@@ -246,6 +250,7 @@ impl Hold {
             who: record.who.clone(),
             tag: record.tag.clone(),
             lock: record.get("lock").unwrap_or_default().to_owned(),
+            mode: asked.mode,
             owner: asked.owner.clone(),
             caller: asked.caller.clone(),
             since: asked.at,

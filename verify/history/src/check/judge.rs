@@ -2,12 +2,14 @@
 
 use crate::check::found::Found;
 use crate::check::holds::{End, Hold, Span, Story};
+use crate::check::mode::Mode;
 use crate::record::Record;
 
 /// How long after the end of its trust a process that runs may be told on a busy machine.
 const WORD: u64 = 2_000_000_000;
 
-/// Promise 1: of holds of different owners, one is over before the next is granted.
+/// Promise 1: of holds of different owners that do not go together, one is over before the next is granted;
+/// permits are never more than there are.
 pub(crate) fn exclusion(
     story: &Story,
     holds: &[&Hold],
@@ -17,11 +19,13 @@ pub(crate) fn exclusion(
     let mut trusted: Vec<&Hold> = Vec::new();
     for next in holds {
         trusted.retain(|hold| hold.trusted() > next.granted);
-        for hold in trusted.iter().filter(|hold| !hold.shares(next)) {
-            // One that is over when its holder hears of it is trusted by nobody.
-            if next.until <= next.granted {
-                continue;
-            }
+        // One that is over when its holder hears of it is trusted by nobody.
+        if next.until <= next.granted {
+            trusted.push(next);
+            continue;
+        }
+        permits(story, &trusted, next, found, broken);
+        for hold in trusted.iter().filter(|hold| !hold.shares(next) && !hold.mode.fits(next.mode)) {
             if beyond(story, hold, next, next.granted) {
                 found.excused += 1;
             } else {
@@ -44,6 +48,35 @@ pub(crate) fn exclusion(
     }
 }
 
+/// Counts the permits that are out with one more grant, against the most that any of them knows of.
+fn permits(
+    story: &Story,
+    trusted: &[&Hold],
+    next: &Hold,
+    found: &mut Found,
+    broken: &mut Vec<String>,
+) {
+    let Mode::Permits { count, mut of } = next.mode else { return };
+    let (mut sure, mut forgiven) = (count, 0);
+    for hold in trusted {
+        let Mode::Permits { count, of: known } = hold.mode else { continue };
+        of = of.max(known);
+        if beyond(story, hold, next, next.granted) {
+            forgiven += count;
+        } else {
+            sure += count;
+        }
+    }
+    if sure > of {
+        broken.push(format!(
+            "exclusion: {} permits of {} are held when {} has {} (#{}) at {}, and there are {of}",
+            sure, next.lock, next.who, next.tag, next.token, next.granted
+        ));
+    } else if sure + forgiven > of {
+        found.excused += 1;
+    }
+}
+
 /// Whether the store broke what exclusion rests on, from the first of two grants to `until`.
 fn beyond(story: &Story, earlier: &Hold, later: &Hold, until: u64) -> bool {
     let since = earlier.since.min(later.since);
@@ -51,7 +84,8 @@ fn beyond(story: &Story, earlier: &Hold, later: &Hold, until: u64) -> bool {
     story.forgot.iter().chain(&story.forward).any(|it| touches(&it))
 }
 
-/// Promise 2: tokens rise in the order of the grants.
+/// Promise 2: tokens rise in the order of the grants. Readers who are in together may share one, and are heard
+/// of in any order; permits each have their own.
 pub(crate) fn tokens(story: &Story, holds: &[&Hold], found: &mut Found, broken: &mut Vec<String>) {
     for (index, later) in holds.iter().enumerate() {
         if later.until <= later.granted {
@@ -74,8 +108,14 @@ pub(crate) fn tokens(story: &Story, holds: &[&Hold], found: &mut Found, broken: 
             // One who still trusts an older grant enters it again, after exclusion was lost.
             let overtaken =
                 overtaken || !later.first && beyond(story, earlier, later, later.granted);
-            let rises = later.token > earlier.token
-                || (later.token == earlier.token && later.shares(earlier));
+            let rises = match (earlier.mode, later.mode) {
+                (Mode::Shared, Mode::Shared) => true,
+                (Mode::Permits { .. }, Mode::Permits { .. }) => later.token != earlier.token,
+                _ => {
+                    later.token > earlier.token
+                        || (later.token == earlier.token && later.shares(earlier))
+                }
+            };
             found.doubled += usize::from(!rises && !overtaken && double);
             if !rises && !overtaken && !double {
                 broken.push(format!(
@@ -95,10 +135,25 @@ pub(crate) fn tokens(story: &Story, holds: &[&Hold], found: &mut Found, broken: 
     }
 }
 
-/// Promise 12: who follows a holder that was lost is told so.
+/// Promise 12: who follows a holder that was lost is told so. Of readers and permits nobody is told, but readers
+/// are told of writers.
 pub(crate) fn abandoned(story: &Story, holds: &[&Hold], broken: &mut Vec<String>) {
-    for pair in holds.windows(2) {
-        let (earlier, later) = (pair[0], pair[1]);
+    let mut writer = None;
+    for later in holds {
+        if later.mode.count() > 0 {
+            if later.abandoned == "yes" {
+                broken.push(format!(
+                    "abandoned: {} has {} of {}, which are permits, and is told 'yes'",
+                    later.who, later.tag, later.lock
+                ));
+            }
+            continue;
+        }
+        let before = writer;
+        if later.mode.is_alone() {
+            writer = Some(later);
+        }
+        let Some(earlier) = before else { continue };
         if earlier.owner.is_some()
             || later.owner.is_some()
             || earlier.shares(later)

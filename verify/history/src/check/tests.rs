@@ -28,6 +28,8 @@ fn finds(word: &str, text: &str) {
     assert_eq!(broken.lines().count(), 1, "{broken}");
 }
 
+mod modes;
+
 const FIRST: &str = "
     a 10 asked t lock=l client=c
     a 20 granted t lock=l token=5 abandoned=No until=100";

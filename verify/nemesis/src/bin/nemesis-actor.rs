@@ -6,6 +6,7 @@
 //! ```text
 //! open CLIENT URL                                      opened | refused
 //! acquire TAG CLIENT LOCK wait=try|forever|500ms [lease=2s] [max_hold=9s] [owner=WHO]
+//!                         [mode=shared|permits:COUNT/OF]
 //!                                                      asked, then granted | failed | cancelled
 //! attach TAG CLIENT TICKET                             asked, then granted | failed
 //! cancel TAG       release TAG       drop TAG          cancelled; released | unreleased; dropped
@@ -77,7 +78,10 @@ impl Actor {
                 let what = words[3].to_owned();
                 let rest = words[4..].join(" ");
                 say("asked", tag, format_args!("client={third} lock={what} {rest}"));
-                let lock = lock(&client, &what, &words);
+                let lock = match lock(&client, &what, &words) {
+                    Ok(lock) => lock,
+                    Err(error) => return failed("failed", tag, &error),
+                };
                 let wait = option(&words, "wait").unwrap_or("forever").to_owned();
                 let attach = words[0] == "attach";
                 let task = tokio::spawn(async move {
@@ -227,11 +231,20 @@ impl Actor {
 fn option<'a>(words: &[&'a str], key: &str) -> Option<&'a str> {
     words.iter().find_map(|word| word.split_once('=').filter(|it| it.0 == key)).map(|it| it.1)
 }
-fn lock(client: &Client, name: &str, words: &[&str]) -> Lock {
-    let mut lock = client.lock(name).unwrap();
+/// What is asked for, as a lock. A ticket says by itself what it goes on with.
+fn lock(client: &Client, name: &str, words: &[&str]) -> Result<Lock, Error> {
+    let mut lock = match option(words, "mode") {
+        None => client.lock(name)?,
+        Some("shared") => client.rw_lock(name)?.reader(),
+        Some(mode) => {
+            let numbers = mode.strip_prefix("permits:").and_then(|it| it.split_once('/'));
+            let (count, of) = numbers.unwrap();
+            client.semaphore(name, of.parse().unwrap())?.taking(count.parse().unwrap())
+        }
+    };
     lock = option(words, "lease").map_or(lock.clone(), |it| lock.lease(span(it)));
     lock = option(words, "max_hold").map_or(lock.clone(), |it| lock.max_hold(span(it)));
-    option(words, "owner").map_or(lock.clone(), |it| lock.owner(OwnerId::new(it).unwrap()))
+    Ok(option(words, "owner").map_or(lock.clone(), |it| lock.owner(OwnerId::new(it).unwrap())))
 }
 fn say_trust(verb: &str, tag: &str, guard: &Guard) {
     let until = boot() + guard.remaining().as_nanos() as u64;

@@ -1,0 +1,97 @@
+//! Readers and permits: what may be together, and what is found.
+
+use super::{finds, judged};
+
+/// A hold of `who` from one instant to another, with a word for its mode.
+fn hold(who: &str, from: u64, to: u64, token: u64, mode: &str) -> String {
+    told(who, from, to, token, mode, "No")
+}
+
+fn told(who: &str, from: u64, to: u64, token: u64, mode: &str, abandoned: &str) -> String {
+    let asked = from - 5;
+    let until = to + 100;
+    format!(
+        "{who} {asked} asked t lock=l client=c {mode}
+        {who} {from} granted t lock=l token={token} abandoned={abandoned} until={until}
+        {who} {to} release-asked t until={until} valid=true
+        {who} {} released t\n",
+        to + 1
+    )
+}
+
+#[test]
+fn readers_are_in_together_and_a_writer_is_not() {
+    let readers = hold("a", 10, 60, 5, "mode=shared") + &hold("b", 20, 70, 6, "mode=shared");
+    assert_eq!(judged(&readers).unwrap().grants, 2);
+    finds("exclusion", &(hold("a", 10, 60, 5, "mode=shared") + &hold("b", 20, 70, 6, "")));
+    finds("exclusion", &(hold("a", 10, 60, 5, "") + &hold("b", 20, 70, 6, "mode=shared")));
+    // What a word does not say is a lock for one.
+    finds("exclusion", &readers.replace("mode=shared", "mode=sharing"));
+    let beside = hold("a", 10, 60, 5, "mode=shared") + &hold("b", 20, 70, 6, "mode=permits:1/9");
+    finds("exclusion", &beside);
+}
+
+#[test]
+fn permits_are_never_more_than_there_are() {
+    let three = |last: &str| {
+        hold("a", 10, 60, 5, "mode=permits:2/4")
+            + &hold("b", 20, 70, 6, "mode=permits:1/4")
+            + &hold("d", 30, 80, 7, last)
+    };
+    assert!(judged(&three("mode=permits:1/4")).is_ok());
+    finds("exclusion: 5 permits of l", &three("mode=permits:2/4"));
+    let forgotten = three("mode=permits:2/4") + "- 25 forgetting store\n- 26 forgot store\n";
+    assert_eq!(judged(&forgotten).unwrap().excused, 1);
+    // One that is back is free.
+    let later =
+        hold("a", 10, 60, 5, "mode=permits:4/4") + &hold("b", 66, 70, 6, "mode=permits:4/4");
+    assert!(judged(&later).is_ok());
+}
+
+#[test]
+fn tokens_of_writers_rise_and_readers_may_share_one() {
+    let after = |first: &str, next: &str, token: u64| {
+        hold("a", 10, 60, 5, first) + &hold("b", 66, 70, token, next)
+    };
+    let (writer, reader) = ("mode=exclusive", "mode=shared");
+    for (first, next) in [(writer, reader), (reader, writer), (writer, writer)] {
+        assert!(judged(&after(first, next, 6)).is_ok());
+        finds("token order", &after(first, next, 5));
+        finds("token order", &after(first, next, 4));
+    }
+    assert!(judged(&after(reader, reader, 5)).is_ok());
+    assert!(judged(&after("mode=permits:1/2", "mode=permits:1/2", 4)).is_ok());
+    finds("token order", &after("mode=permits:1/2", "mode=permits:1/2", 5));
+}
+
+#[test]
+fn a_lost_writer_is_told_to_readers_and_a_lost_reader_to_nobody() {
+    let lost = |who: &str, from: u64, token: u64, mode: &str| {
+        format!(
+            "{who} {from} asked t lock=l client=c {mode}
+            {who} {from} granted t lock=l token={token} abandoned=No until=50
+            {who} 51 lost t reason=NotRenewed\n"
+        )
+    };
+    let readers = |first: &str, second: &str| {
+        lost("a", 10, 5, "")
+            + &told("b", 66, 80, 6, "mode=shared", first)
+            + &told("d", 67, 80, 7, "mode=shared", second)
+    };
+    assert!(judged(&readers("Yes", "Unknown")).is_ok());
+    finds("abandoned", &readers("No", "Yes"));
+    // A reader clears nothing.
+    finds("abandoned", &readers("Yes", "No"));
+    let reader = |said: &str| {
+        hold("a", 10, 20, 4, "")
+            + &lost("b", 30, 5, "mode=shared")
+            + &told("d", 66, 80, 6, "", said)
+    };
+    assert!(judged(&reader("No")).is_ok());
+    finds("abandoned", &reader("Yes"));
+    let permits = |said: &str| {
+        lost("a", 10, 5, "mode=permits:1/1") + &told("b", 66, 80, 6, "mode=permits:1/1", said)
+    };
+    assert!(judged(&permits("No")).is_ok());
+    finds("abandoned", &permits("Yes"));
+}
