@@ -29,6 +29,9 @@ pub enum Body {
     Inspect(Option<LockInfo>),
     /// To [`Op::List`](crate::request::Op::List).
     List(Vec<Name>),
+    /// To [`Op::Convert`](crate::request::Op::Convert): granted when the hold is in the mode that was
+    /// asked for.
+    Convert(State),
     /// To [`Op::Break`](crate::request::Op::Break).
     Break(Broken),
     /// To [`Op::Revoke`](crate::request::Op::Revoke): whether there was a holder.

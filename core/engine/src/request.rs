@@ -91,6 +91,8 @@ pub enum Op {
         /// How many names at the most.
         limit: usize,
     },
+    /// Make an exclusive hold shared, or a lone shared one exclusive.
+    Convert(Convert),
     /// End the holds that an operator saw, whoever has them.
     Break(Break),
     /// Ask the holder, whoever it is, to give the lock up soon. Only where it is not told of waiters
@@ -192,6 +194,40 @@ impl Beat {
     /// the same span.
     pub fn new(lock: Name, hold: HoldId, lease: Duration) -> Beat {
         Beat { lock, hold, lease, used: 0, silence: lease, local_waiters: 0, mode: Mode::Exclusive }
+    }
+}
+
+/// Hold the lock in another mode from now on, without letting go of it. A hold that is in that mode
+/// already is renewed, and answers its token: harmless when repeated.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Convert {
+    /// Which lock.
+    pub lock: Name,
+    /// Which hold.
+    pub hold: HoldId,
+    /// [`Mode::Shared`], which always succeeds, or [`Mode::Exclusive`], which does while nobody else
+    /// holds the lock, past whoever waits for it; otherwise nothing changes, and the answer is
+    /// [`Standing::Contended`](crate::reply::Standing::Contended).
+    pub to: Mode,
+    /// The lease from now on; it never shortens what is left.
+    pub lease: Duration,
+    /// The store's time, in microseconds, past which this request must not take effect any more.
+    pub not_after: u64,
+    /// The highest token that this client ever saw for the lock.
+    pub floor: u64,
+    /// Of an exclusive hold: the highest token that was given out under it; 0 when none was.
+    pub used: u64,
+    /// Of an exclusive hold: whether it, and with it `previous_abandoned`, reached a holder.
+    pub told: bool,
+    /// Of an exclusive hold: of how many losses its holder was told. See
+    /// [`State::losses`](crate::reply::State::losses).
+    pub losses: u32,
+}
+
+impl Convert {
+    /// Converts a hold of whose grant its holder was told.
+    pub fn new(lock: Name, hold: HoldId, to: Mode, lease: Duration, not_after: u64) -> Convert {
+        Convert { lock, hold, to, lease, not_after, floor: 0, used: 0, told: true, losses: 0 }
     }
 }
 

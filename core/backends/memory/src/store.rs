@@ -116,6 +116,12 @@ impl State {
                     record.release(now, release, &mut post)
                 }))
             }
+            Op::Convert(ask) => {
+                let state = records.touch(now, &ask.lock, RETENTION, |record| {
+                    record.convert(now, caller, ask, &mut post)
+                });
+                Body::Convert(state.map_err(Failure::Refused)?)
+            }
             Op::Break(what) => Body::Break(records.touch(now, &what.lock, RETENTION, |record| {
                 record.break_lock(now, what, &mut post)
             })),

@@ -90,6 +90,9 @@ impl<'a> Batch<'a> {
                     record.release(now, release, post)
                 })?
                 .map(Body::Release),
+            Op::Convert(ask) => self
+                .touch(&ask.lock, None, |record, post| record.convert(now, caller, ask, post))?
+                .and_then(|state| state.map(Body::Convert)),
             Op::Break(what) => self
                 .touch(&what.lock, None, |record, post| record.break_lock(now, what, post))?
                 .map(Body::Break),

@@ -9,7 +9,7 @@ use crate::redis::layout::decode_record;
 use crate::redis::value::Value;
 use crate::reply::{Abandoned, Body, Broken, Refusal, Released, Reply, Standing, State};
 use crate::request::Op;
-use crate::store::{other_kind, revoke_unsupported};
+use crate::store::{convert_unsupported, other_kind, revoke_unsupported};
 
 /// A token, or the end of a block: above 2^53 the scripts cannot count.
 pub(super) fn token(number: u64) -> Option<u64> {
@@ -34,6 +34,7 @@ impl Codec {
         }
         match op {
             Op::Revoke(_) => Err(revoke_unsupported()),
+            Op::Convert(_) => Err(convert_unsupported()),
             Op::List { .. } => Err(garbled("list")),
             Op::Time => {
                 let now = time(&value).ok_or_else(|| garbled("time"))?;
@@ -47,6 +48,7 @@ impl Codec {
         let lock = match op {
             Op::Acquire(ask) => &ask.lock,
             Op::Release(release) => &release.lock,
+            Op::Convert(ask) => &ask.lock,
             Op::Break(what) => &what.lock,
             Op::Inspect(name) | Op::Revoke(name) => name,
             Op::Beat(_) | Op::List { .. } | Op::Time => return refusal(text, None, &self.secrets),
@@ -132,7 +134,7 @@ impl Codec {
                     }
                 }
             }
-            Op::List { .. } | Op::Revoke(_) | Op::Time => return None,
+            Op::Convert(_) | Op::List { .. } | Op::Revoke(_) | Op::Time => return None,
         };
         Some(Ok(Reply { now, body }))
     }
@@ -145,6 +147,7 @@ fn name_of(op: &Op) -> &'static str {
         Op::Release(_) => "release",
         Op::Inspect(_) => "inspect",
         Op::List { .. } => "list",
+        Op::Convert(_) => "convert",
         Op::Break(_) => "break",
         Op::Revoke(_) => "revoke",
         Op::Time => "time",

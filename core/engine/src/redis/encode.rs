@@ -26,7 +26,7 @@ impl Codec {
                 self.script_of(ACQUIRE_AT, &ask.lock, keys, self.acquire(ask))
             }
             // The codec refuses it when it decodes; any harmless command will do.
-            Op::Revoke(_) | Op::Time => plain(&["TIME"]),
+            Op::Convert(_) | Op::Revoke(_) | Op::Time => plain(&["TIME"]),
             Op::Beat(beats) => self.beats(beats),
             Op::Release(release) => {
                 let mut args = Words::with_capacity(4, 24);

@@ -31,7 +31,8 @@ impl Record {
         if self.released == Some(ask.hold) {
             return Ok(self.state(Standing::Released));
         }
-        if !is_timely(now, ask) && !planted!(NotAfterIgnored) {
+        let timely = is_timely(now, ask.not_after, ask.wait.map(|wait| wait.claim));
+        if !timely && !planted!(NotAfterIgnored) {
             return Ok(self.state(Standing::Late));
         }
         let silence = ask.wait.map(|wait| micros_up(wait.silence));
@@ -193,7 +194,7 @@ impl Record {
 
 /// Whether the request came before the instant past which it must not take effect, and that
 /// instant lies no further ahead than an honest estimate of the store's clock can put it.
-fn is_timely(now: u64, ask: &Acquire) -> bool {
-    let claim = micros_up(ask.wait.map_or(DEFAULT_CLAIM, |wait| wait.claim));
-    now <= ask.not_after && ask.not_after <= now.saturating_add(claim.saturating_mul(2))
+pub(super) fn is_timely(now: u64, not_after: u64, claim: Option<Duration>) -> bool {
+    let claim = micros_up(claim.unwrap_or(DEFAULT_CLAIM));
+    now <= not_after && not_after <= now.saturating_add(claim.saturating_mul(2))
 }

@@ -5,6 +5,7 @@
 
 mod acquire;
 mod beat;
+mod convert;
 mod info;
 mod keep;
 mod mode;
@@ -25,4 +26,4 @@ pub(crate) use mode::other_kind;
 pub use queue::Queue;
 pub use record::{Announce, Caller, Delivery, Record, StoredHold, StoredWaiter};
 pub use refusal::revoke_unsupported;
-pub(crate) use refusal::{clock_ahead, mode_unsupported};
+pub(crate) use refusal::{clock_ahead, convert_unsupported, mode_unsupported};

@@ -141,6 +141,9 @@ impl Machine {
                 Op::Beat(beats) => self.beat(id, beats),
                 Op::Inspect(name) => self.inspect(id, name),
                 Op::List { prefix, limit } => self.list(id, prefix, limit),
+                Op::Convert(_) => {
+                    self.fail(id, Failure::Refused(crate::store::convert_unsupported()));
+                }
                 Op::Break(what) => self.break_lock(id, what),
                 Op::Revoke(name) => self.revoke(id, name),
                 Op::Time => self.time(id),

@@ -385,6 +385,10 @@ impl World {
                 let record = records.entry(release.lock.clone()).or_default();
                 Ok(Body::Release(record.release(now, release, out)))
             }
+            Op::Convert(ask) => {
+                let record = records.entry(ask.lock.clone()).or_default();
+                record.convert(now, &caller, ask, out).map(Body::Convert)
+            }
             Op::Break(what) => {
                 let record = records.entry(what.lock.clone()).or_default();
                 Ok(Body::Break(record.break_lock(now, what, out)))

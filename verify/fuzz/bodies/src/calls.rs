@@ -224,6 +224,7 @@ impl Play {
                 ),
                 Op::Inspect(_) => Body::Inspect(None),
                 Op::List { .. } => Body::List(Vec::new()),
+                Op::Convert(_) => Body::Convert(state(bytes)),
                 Op::Break(what) => Body::Break(
                     [Broken::Ended(1), Broken::NotHeld, Broken::ChangedHands(what.token)]
                         [bytes.below(3)],

@@ -94,6 +94,7 @@ impl RecordStore {
         let fails = match op {
             Op::Acquire(ask) => foreign(&ask.lock),
             Op::Release(release) => foreign(&release.lock),
+            Op::Convert(ask) => foreign(&ask.lock),
             Op::Break(what) => foreign(&what.lock),
             Op::Inspect(lock) => foreign(lock),
             Op::Beat(beats) if plant::on(Bug::BatchFailsWhole) => {
@@ -189,6 +190,12 @@ impl Store for RecordStore {
                 let names = records.iter().map(|it| &it.name);
                 let names = names.filter(|name| name.as_str().starts_with(prefix.as_str()));
                 Body::List(names.take(*limit).cloned().collect())
+            }
+            Op::Convert(ask) => {
+                let state = touch(records, now, &ask.lock, RETENTION, |record| {
+                    record.convert(now, caller, ask, reach)
+                });
+                Body::Convert(state.map_err(Failure::Refused)?)
             }
             Op::Break(what) => Body::Break(touch(records, now, &what.lock, RETENTION, |record| {
                 record.break_lock(now, what, reach)

@@ -315,6 +315,12 @@ impl World {
                 let record = &mut self.records[at(&release.lock)];
                 Body::Release(record.release(now, release, &mut out))
             }
+            Op::Convert(ask) => {
+                match self.records[at(&ask.lock)].convert(now, &caller, ask, &mut out) {
+                    Ok(state) => Body::Convert(state),
+                    Err(refusal) => return (Err(Failure::Refused(refusal)), Vec::new()),
+                }
+            }
             Op::Break(what) => {
                 let record = &mut self.records[at(&what.lock)];
                 Body::Break(record.break_lock(now, what, &mut out))
@@ -532,6 +538,7 @@ fn lock_of<'a>(op: &'a Op, other: &'a Name) -> &'a Name {
     match op {
         Op::Acquire(ask) => &ask.lock,
         Op::Release(release) => &release.lock,
+        Op::Convert(ask) => &ask.lock,
         Op::Break(what) => &what.lock,
         _ => other,
     }

@@ -1,6 +1,7 @@
 //! The rules, promise by promise and counter-example by counter-example.
 
 mod bugs;
+mod convert;
 mod keep;
 mod modes;
 mod promises;
