@@ -116,7 +116,7 @@ typedef struct fencelock_client fencelock_client;
 // What went wrong. Freed by fencelock_error_free().
 typedef struct fencelock_error fencelock_error;
 
-// A held lock. Freed by fencelock_hold_release() or fencelock_hold_free().
+// A held lock, or permits of a semaphore. Freed by fencelock_hold_release() or fencelock_hold_free().
 typedef struct fencelock_hold fencelock_hold;
 
 // The state of a lock at one moment. Freed by fencelock_inspection_free().
@@ -130,6 +130,13 @@ typedef struct fencelock_names fencelock_names;
 
 // An asynchronous call. Freed by fencelock_operation_free().
 typedef struct fencelock_operation fencelock_operation;
+
+// The name of a read-write lock on a client's store. Freed by fencelock_rwlock_free().
+typedef struct fencelock_rwlock fencelock_rwlock;
+
+// The name of a semaphore on a client's store, and the number of its permits. Freed by
+// fencelock_semaphore_free().
+typedef struct fencelock_semaphore fencelock_semaphore;
 
 // A text that the library made. Freed by fencelock_text_free().
 typedef struct fencelock_text fencelock_text;
@@ -208,14 +215,14 @@ typedef struct fencelock_completion {
     struct fencelock_error *error;
     // Of fencelock_connect_async().
     struct fencelock_client *client;
-    // Of fencelock_lock_acquire_async() and fencelock_client_attach_async().
+    // Of fencelock_client_attach_async(), and of all that acquire without blocking.
     struct fencelock_hold *hold;
     // Of fencelock_client_list_async().
     struct fencelock_names *names;
     // Of fencelock_client_inspect_async(); NULL: the store knows nothing of the lock.
     struct fencelock_inspection *inspection;
     // The token that was entered with, how many holds were broken, the store's time in nanoseconds
-    // since 1970, or whether the lock is held.
+    // since 1970, whether the lock is held, or how many permits are free.
     uint64_t number;
     // Of fencelock_client_break_async(): the token under which somebody else holds the lock now, or 0.
     uint64_t changed_hands;
@@ -267,6 +274,10 @@ typedef struct fencelock_capabilities {
     // Names of locks are paths: slashes separate, no part is empty, and a lock does not lie below
     // another.
     bool paths;
+    // It has read-write locks; see fencelock_client_rwlock().
+    bool shared;
+    // It has semaphores; see fencelock_client_semaphore().
+    bool permits;
 } fencelock_capabilities;
 
 // How to acquire, to be initialised with FENCELOCK_ACQUIRE_OPTIONS_INIT: for the calling thread,
@@ -322,16 +333,17 @@ typedef struct fencelock_lock_info {
     size_t size;
     // The lock's name.
     struct fencelock_string name;
-    // The explicit owner of the holds; data is NULL when they have none.
+    // The explicit owner of the holds; data is NULL when they have none, and while readers have the
+    // lock.
     struct fencelock_string owner;
-    // The token of the holds, or 0.
+    // The token of the holds, the highest of them where each has its own; or 0.
     uint64_t token;
     // The highest token reserved so far.
     uint64_t last_token;
     // What the next holder will be told of its predecessor.
     fencelock_abandoned abandoned;
     // How many holds there are: none when the lock is free, several when an explicit owner has
-    // re-entered.
+    // re-entered, and of readers and of a semaphore.
     size_t hold_count;
     // How many waiters may be read: who stands in the queue, an entry for each client, 256 at the
     // most.
@@ -340,6 +352,9 @@ typedef struct fencelock_lock_info {
     // waiters that are shown, as far as that is known.
     size_t waiting;
 } fencelock_lock_info;
+
+// How a hold shares the lock with others.
+typedef int32_t fencelock_mode;
 
 // A hold at one moment.
 typedef struct fencelock_hold_info {
@@ -361,6 +376,16 @@ typedef struct fencelock_hold_info {
     // latest acquire or renewal: up to a third of a lease old, and 65,535 at the most; exact for the
     // client that asks. -1 where it is unknown (ZooKeeper).
     int64_t local_waiters;
+    // Its token.
+    uint64_t token;
+    // Its explicit owner; data is NULL when it has none.
+    struct fencelock_string owner;
+    // How it shares the lock.
+    fencelock_mode mode;
+    // How many permits it has; 0 of a lock.
+    uint32_t permits;
+    // How many permits there are, as it was said when it was acquired; 0 of a lock.
+    uint32_t of;
 } fencelock_hold_info;
 
 // A waiter at one moment.
@@ -381,6 +406,10 @@ typedef struct fencelock_waiter_info {
     bool silent;
     // How many more wait within its client, as for a hold.
     int64_t local_waiters;
+    // How it wants to share the lock.
+    fencelock_mode mode;
+    // How many permits it wants; 0 of a lock.
+    uint32_t permits;
 } fencelock_waiter_info;
 
 // Done.
@@ -446,6 +475,15 @@ typedef struct fencelock_waiter_info {
 
 // The store cannot tell; also the first grant of a lock that it has never seen.
 #define FENCELOCK_ABANDONED_UNKNOWN 2
+
+// It has the lock for itself: a writer, and every hold of a plain lock.
+#define FENCELOCK_MODE_EXCLUSIVE 0
+
+// A reader, beside others.
+#define FENCELOCK_MODE_SHARED 1
+
+// It has permits of a semaphore.
+#define FENCELOCK_MODE_PERMITS 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -567,8 +605,8 @@ fencelock_status fencelock_client_lock(struct fencelock_client *client,
 fencelock_status fencelock_lock_name(const struct fencelock_lock *lock,
                                      struct fencelock_string *name);
 
-// Whether anybody holds the lock, by the store's word at the time of asking: good for display, never
-// for a decision.
+// Whether anybody holds the lock, a reader too, by the store's word at the time of asking: good for
+// display, never for a decision.
 fencelock_status fencelock_lock_is_locked(struct fencelock_lock *lock,
                                           bool *locked,
                                           struct fencelock_error **error);
@@ -586,8 +624,9 @@ fencelock_status fencelock_lock_free(struct fencelock_lock *lock);
 // Acquires a lock; `options` may be NULL. The calling thread waits, first come, first served.
 //
 // CONTENDED when it did not want to wait, TIMED_OUT when others held the lock all the while,
-// CANCELLED, UNAVAILABLE when the store could not be reached, MISCONFIGURED,
-// INVALID_ARGUMENT, CLOSED.
+// CANCELLED, UNAVAILABLE when the store could not be reached, MISCONFIGURED (also while the name is a
+// semaphore's), INVALID_ARGUMENT, CLOSED; WOULD_DEADLOCK, at once, when the owner has the lock to read
+// only (see fencelock_client_rwlock()).
 fencelock_status fencelock_lock_acquire(struct fencelock_lock *lock,
                                         const struct fencelock_acquire_options *options,
                                         struct fencelock_hold **hold,
@@ -630,6 +669,151 @@ fencelock_status fencelock_client_attach_async(struct fencelock_client *client,
                                                void *user_data,
                                                struct fencelock_operation **operation,
                                                struct fencelock_error **error);
+
+// The read-write lock `name` of a client's store, which any number of readers hold together, or one
+// writer alone. Asks the store nothing. Writing is holding the lock that fencelock_client_lock() gives
+// for this name: there is one queue for both, first come, first served. So a reader that comes while a
+// writer waits stands behind it, and one that does not want to wait is CONTENDED then.
+//
+// Each reader has a lease of its own, and is told of its own loss alone. Its token is greater than every
+// earlier writer's and smaller than every later one's; two readers' tokens say nothing of each other.
+// What the lock protects keeps the greatest token of a writer, w, and of anybody, m: it refuses a write
+// whose token is below m, and a read whose token is below w.
+//
+// An owner that reads may read again, past writers that wait. One that writes may write and read
+// again. One that reads and asks to write would wait for its own hold: WOULD_DEADLOCK at once, also for a
+// try.
+//
+// INVALID_ARGUMENT for a name as fencelock_client_lock() says; UNSUPPORTED where the store has none (see
+// fencelock_capabilities).
+fencelock_status fencelock_client_rwlock(struct fencelock_client *client,
+                                         const char *name,
+                                         size_t name_length,
+                                         struct fencelock_rwlock **rwlock,
+                                         struct fencelock_error **error);
+
+// The name of a read-write lock. Valid until it is freed.
+fencelock_status fencelock_rwlock_name(const struct fencelock_rwlock *rwlock,
+                                       struct fencelock_string *name);
+
+// Acquires a read-write lock to read; `options` may be NULL. The hold is released like any other.
+//
+// CONTENDED when it did not want to wait, and another writes or waits; otherwise as
+// fencelock_lock_acquire().
+fencelock_status fencelock_rwlock_acquire_read(struct fencelock_rwlock *rwlock,
+                                               const struct fencelock_acquire_options *options,
+                                               struct fencelock_hold **hold,
+                                               struct fencelock_error **error);
+
+// As fencelock_rwlock_acquire_read(), without blocking for longer than block_ns says. The completion has
+// the hold.
+fencelock_status fencelock_rwlock_acquire_read_async(struct fencelock_rwlock *rwlock,
+                                                     const struct fencelock_acquire_options *options,
+                                                     struct fencelock_completion *now,
+                                                     fencelock_callback callback,
+                                                     void *user_data,
+                                                     struct fencelock_operation **operation,
+                                                     struct fencelock_error **error);
+
+// Acquires a read-write lock to write; `options` may be NULL.
+//
+// WOULD_DEADLOCK, at once, when the owner reads, or is let in to read while this waits; otherwise as
+// fencelock_lock_acquire().
+fencelock_status fencelock_rwlock_acquire_write(struct fencelock_rwlock *rwlock,
+                                                const struct fencelock_acquire_options *options,
+                                                struct fencelock_hold **hold,
+                                                struct fencelock_error **error);
+
+// As fencelock_rwlock_acquire_write(), without blocking for longer than block_ns says. The completion has
+// the hold.
+fencelock_status fencelock_rwlock_acquire_write_async(struct fencelock_rwlock *rwlock,
+                                                      const struct fencelock_acquire_options *options,
+                                                      struct fencelock_completion *now,
+                                                      fencelock_callback callback,
+                                                      void *user_data,
+                                                      struct fencelock_operation **operation,
+                                                      struct fencelock_error **error);
+
+// The side of a read-write lock that reads, as a lock: for fencelock_lock_enter(), and for code that takes
+// any lock. A handle of its own, freed by fencelock_lock_free(); entries belong to it.
+fencelock_status fencelock_rwlock_reader(struct fencelock_rwlock *rwlock,
+                                         struct fencelock_lock **lock,
+                                         struct fencelock_error **error);
+
+// The side of a read-write lock that writes, as fencelock_client_lock() gives it. A handle of its own,
+// freed by fencelock_lock_free().
+fencelock_status fencelock_rwlock_writer(struct fencelock_rwlock *rwlock,
+                                         struct fencelock_lock **lock,
+                                         struct fencelock_error **error);
+
+// Frees a read-write lock's handle. Holds go on, and so do the handles of its sides. NULL is none.
+fencelock_status fencelock_rwlock_free(struct fencelock_rwlock *rwlock);
+
+// The semaphore `name` of a client's store, of so many permits: 1 to 1,000,000. Asks the store nothing.
+// Everybody who holds or waits must say the same number, and the name must not be a lock's; what does not
+// agree is MISCONFIGURED when it is acquired, with both numbers in the message.
+//
+// Who wants permits waits in one queue, first come, first served: a small request never passes a larger
+// one that waits. Those of a process that died are free again when their lease is over.
+//
+// INVALID_ARGUMENT for the number, and for a name as fencelock_client_lock() says; UNSUPPORTED where the
+// store has none (see fencelock_capabilities).
+fencelock_status fencelock_client_semaphore(struct fencelock_client *client,
+                                            const char *name,
+                                            size_t name_length,
+                                            uint32_t permits,
+                                            struct fencelock_semaphore **semaphore,
+                                            struct fencelock_error **error);
+
+// The name of a semaphore. Valid until it is freed.
+fencelock_status fencelock_semaphore_name(const struct fencelock_semaphore *semaphore,
+                                          struct fencelock_string *name);
+
+// How many permits a semaphore has, as its handle was told.
+fencelock_status fencelock_semaphore_permits(const struct fencelock_semaphore *semaphore,
+                                             uint32_t *permits);
+
+// Takes `count` permits together, waiting for all of them; `options` may be NULL. They are one hold, and
+// are given back together when that is released; one that was LOST had come back before.
+//
+// Permits have no owner: who acquires again takes more, and may wait for its own. The owner in `options`
+// means nothing, and an explicit one is INVALID_ARGUMENT. The hold's token names the grant, in the
+// store's order. It is no fence: several are valid at once. To fence, take one of several locks.
+//
+// CONTENDED when it did not want to wait, and too few are free or others wait; INVALID_ARGUMENT unless
+// count is 1 to the number of permits; MISCONFIGURED also while the name is a lock's, or while others
+// hold or wait who said another number; otherwise as fencelock_lock_acquire().
+fencelock_status fencelock_semaphore_acquire(struct fencelock_semaphore *semaphore,
+                                             uint32_t count,
+                                             const struct fencelock_acquire_options *options,
+                                             struct fencelock_hold **hold,
+                                             struct fencelock_error **error);
+
+// As fencelock_semaphore_acquire(), without blocking for longer than block_ns says. The completion has the
+// hold.
+fencelock_status fencelock_semaphore_acquire_async(struct fencelock_semaphore *semaphore,
+                                                   uint32_t count,
+                                                   const struct fencelock_acquire_options *options,
+                                                   struct fencelock_completion *now,
+                                                   fencelock_callback callback,
+                                                   void *user_data,
+                                                   struct fencelock_operation **operation,
+                                                   struct fencelock_error **error);
+
+// How many permits the store's holds leave of the number that this handle was told, at the time of
+// asking: good for display, never for a decision. Who waits comes first.
+fencelock_status fencelock_semaphore_available_permits(struct fencelock_semaphore *semaphore,
+                                                       uint32_t *available,
+                                                       struct fencelock_error **error);
+
+// As fencelock_semaphore_available_permits(), without blocking. The completion's number is how many.
+fencelock_status fencelock_semaphore_available_permits_async(struct fencelock_semaphore *semaphore,
+                                                             fencelock_callback callback,
+                                                             void *user_data,
+                                                             struct fencelock_error **error);
+
+// Frees a semaphore's handle. Holds go on. NULL is none.
+fencelock_status fencelock_semaphore_free(struct fencelock_semaphore *semaphore);
 
 // The name of the hold's lock. Valid until the hold is freed.
 fencelock_status fencelock_hold_name(const struct fencelock_hold *hold,

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::ffi::{c_char, c_void};
 use std::time::Duration;
 
-use fencelock_support::{EntryKey, Lock, Owner, OwnerId, Patience};
+use fencelock_support::{EntryKey, Error, Lock, Owner, OwnerId, Patience};
 
 use crate::boundary::{call, give, want};
 use crate::callback::{fencelock_callback, start};
@@ -173,8 +173,9 @@ impl Request {
 /// Acquires a lock; `options` may be NULL. The calling thread waits, first come, first served.
 ///
 /// CONTENDED when it did not want to wait, TIMED_OUT when others held the lock all the while,
-/// CANCELLED, UNAVAILABLE when the store could not be reached, MISCONFIGURED,
-/// INVALID_ARGUMENT, CLOSED.
+/// CANCELLED, UNAVAILABLE when the store could not be reached, MISCONFIGURED (also while the name is a
+/// semaphore's), INVALID_ARGUMENT, CLOSED; WOULD_DEADLOCK, at once, when the owner has the lock to read
+/// only (see fencelock_client_rwlock()).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fencelock_lock_acquire(
     lock: *mut fencelock_lock,
@@ -184,13 +185,26 @@ pub unsafe extern "C" fn fencelock_lock_acquire(
 ) -> fencelock_status {
     call!(error, {
         want(hold, "hold")?;
-        let lock = fencelock_lock::get(lock)?;
-        let request = Request::read(options)?;
-        let cancel = request.cancel()?;
-        let cancel = cancel.as_ref().map(|cancel| cancel.token());
-        let granted = request.on(&lock.lock).acquire(request.patience, cancel)?;
-        give(hold, "hold", fencelock_hold::make(HoldObject::new(granted))?)?;
+        acquire(&fencelock_lock::get(lock)?.lock, options, hold)?;
     })
+}
+
+/// What every blocking acquire does.
+///
+/// # Safety
+/// As the header asks.
+pub(crate) unsafe fn acquire(
+    lock: &Lock,
+    options: *const fencelock_acquire_options,
+    hold: *mut *mut fencelock_hold,
+) -> Result<(), Failure> {
+    // SAFETY: the caller's word.
+    let request = unsafe { Request::read(options)? };
+    let cancel = request.cancel()?;
+    let cancel = cancel.as_ref().map(|cancel| cancel.token());
+    let granted = request.on(lock).acquire(request.patience, cancel)?;
+    // SAFETY: as above.
+    unsafe { give(hold, "hold", fencelock_hold::make(HoldObject::new(granted))?) }
 }
 
 /// As fencelock_lock_acquire(), without blocking for longer than block_ns says. The completion has the
@@ -206,18 +220,36 @@ pub unsafe extern "C" fn fencelock_lock_acquire_async(
     error: *mut *mut fencelock_error,
 ) -> fencelock_status {
     call!(error, {
-        let lock = fencelock_lock::get(lock)?;
-        let request = Request::read(options)?;
-        request.refuse_cancel()?;
-        start(now, callback, user_data, operation, |done| {
-            let lock = request.on(&lock.lock);
-            let granted = move |hold: Result<_, _>| done(hold.map(Outcome::Hold));
-            Ok(Some(match request.block {
-                Some(block) => lock.acquire_after(request.patience, block, granted),
-                None => lock.acquire_async(request.patience, granted),
-            }))
-        })?;
+        let lock = &fencelock_lock::get(lock)?.lock;
+        acquire_async(lock, options, now, callback, user_data, operation)?;
     })
+}
+
+/// What every asynchronous acquire does.
+///
+/// # Safety
+/// As the header asks.
+pub(crate) unsafe fn acquire_async(
+    lock: &Lock,
+    options: *const fencelock_acquire_options,
+    now: *mut fencelock_completion,
+    callback: fencelock_callback,
+    user_data: *mut c_void,
+    operation: *mut *mut fencelock_operation,
+) -> Result<(), Failure> {
+    // SAFETY: the caller's word.
+    let request = unsafe { Request::read(options)? };
+    request.refuse_cancel()?;
+    let begin = |done: Box<dyn FnOnce(Result<Outcome, Error>) + Send>| {
+        let lock = request.on(lock);
+        let granted = move |hold: Result<_, _>| done(hold.map(Outcome::Hold));
+        Ok(Some(match request.block {
+            Some(block) => lock.acquire_after(request.patience, block, granted),
+            None => lock.acquire_async(request.patience, granted),
+        }))
+    };
+    // SAFETY: as above.
+    unsafe { start(now, callback, user_data, operation, begin) }
 }
 
 /// How many holds an owner has on a lock in this client: the owner of `options`, or the calling

@@ -37,6 +37,10 @@ pub struct fencelock_capabilities {
     /// Names of locks are paths: slashes separate, no part is empty, and a lock does not lie below
     /// another.
     pub paths: bool,
+    /// It has read-write locks; see fencelock_client_rwlock().
+    pub shared: bool,
+    /// It has semaphores; see fencelock_client_semaphore().
+    pub permits: bool,
 }
 
 // SAFETY: it begins with its size, and all zeros are a value of it.
@@ -232,6 +236,8 @@ pub unsafe extern "C" fn fencelock_client_capabilities(
         full.leases = known.leases;
         full.abandoned = known.abandoned;
         full.paths = known.paths;
+        full.shared = known.shared;
+        full.permits = known.permits;
         fill(capabilities, full)?;
     })
 }

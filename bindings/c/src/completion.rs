@@ -29,14 +29,14 @@ pub struct fencelock_completion {
     pub error: *mut fencelock_error,
     /// Of fencelock_connect_async().
     pub client: *mut fencelock_client,
-    /// Of fencelock_lock_acquire_async() and fencelock_client_attach_async().
+    /// Of fencelock_client_attach_async(), and of all that acquire without blocking.
     pub hold: *mut fencelock_hold,
     /// Of fencelock_client_list_async().
     pub names: *mut fencelock_names,
     /// Of fencelock_client_inspect_async(); NULL: the store knows nothing of the lock.
     pub inspection: *mut fencelock_inspection,
     /// The token that was entered with, how many holds were broken, the store's time in nanoseconds
-    /// since 1970, or whether the lock is held.
+    /// since 1970, whether the lock is held, or how many permits are free.
     pub number: u64,
     /// Of fencelock_client_break_async(): the token under which somebody else holds the lock now, or 0.
     pub changed_hands: u64,

@@ -4,14 +4,14 @@
 
 use std::time::Duration;
 
-use fencelock_support::{HoldInfo, LockInfo, WaiterInfo};
+use fencelock_support::{HoldInfo, LockInfo, Mode, WaiterInfo};
 
 use crate::boundary::call;
 use crate::failure::{Failure, invalid};
 use crate::kinds::{Kind, Number, fencelock_inspection, kind};
 use crate::sized::{Growing, fill};
 use crate::span::nanos;
-use crate::status::{abandoned, fencelock_abandoned, fencelock_status};
+use crate::status::{abandoned, fencelock_abandoned, fencelock_mode, fencelock_status, mode};
 use crate::string::{Text, fencelock_string};
 
 /// A lock at one moment. What it refers to is valid until the inspection is freed.
@@ -22,16 +22,17 @@ pub struct fencelock_lock_info {
     pub size: usize,
     /// The lock's name.
     pub name: fencelock_string,
-    /// The explicit owner of the holds; data is NULL when they have none.
+    /// The explicit owner of the holds; data is NULL when they have none, and while readers have the
+    /// lock.
     pub owner: fencelock_string,
-    /// The token of the holds, or 0.
+    /// The token of the holds, the highest of them where each has its own; or 0.
     pub token: u64,
     /// The highest token reserved so far.
     pub last_token: u64,
     /// What the next holder will be told of its predecessor.
     pub abandoned: fencelock_abandoned,
     /// How many holds there are: none when the lock is free, several when an explicit owner has
-    /// re-entered.
+    /// re-entered, and of readers and of a semaphore.
     pub hold_count: usize,
     /// How many waiters may be read: who stands in the queue, an entry for each client, 256 at the
     /// most.
@@ -63,6 +64,16 @@ pub struct fencelock_hold_info {
     /// latest acquire or renewal: up to a third of a lease old, and 65,535 at the most; exact for the
     /// client that asks. -1 where it is unknown (ZooKeeper).
     pub local_waiters: i64,
+    /// Its token.
+    pub token: u64,
+    /// Its explicit owner; data is NULL when it has none.
+    pub owner: fencelock_string,
+    /// How it shares the lock.
+    pub mode: fencelock_mode,
+    /// How many permits it has; 0 of a lock.
+    pub permits: u32,
+    /// How many permits there are, as it was said when it was acquired; 0 of a lock.
+    pub of: u32,
 }
 
 /// A waiter at one moment.
@@ -85,6 +96,10 @@ pub struct fencelock_waiter_info {
     pub silent: bool,
     /// How many more wait within its client, as for a hold.
     pub local_waiters: i64,
+    /// How it wants to share the lock.
+    pub mode: fencelock_mode,
+    /// How many permits it wants; 0 of a lock.
+    pub permits: u32,
 }
 
 // SAFETY: they begin with their size, and all zeros are a value of them.
@@ -116,6 +131,9 @@ struct Held {
     lease: Duration,
     claim: bool,
     local_waiters: i64,
+    token: u64,
+    owner: Option<Text>,
+    mode: Mode,
 }
 
 struct Waiting {
@@ -126,6 +144,7 @@ struct Waiting {
     heard_ago: Duration,
     silent: bool,
     local_waiters: i64,
+    mode: Mode,
 }
 
 impl Inspection {
@@ -153,6 +172,9 @@ impl Held {
             lease: info.lease,
             claim: info.claim,
             local_waiters: known(info.local_waiters),
+            token: info.token,
+            owner: info.owner.as_deref().map(Text::new),
+            mode: info.mode,
         }
     }
 }
@@ -167,12 +189,21 @@ impl Waiting {
             heard_ago: info.heard_ago,
             silent: info.silent,
             local_waiters: known(info.local_waiters),
+            mode: info.mode,
         }
     }
 }
 
 fn known(count: Option<u32>) -> i64 {
     count.map_or(-1, i64::from)
+}
+
+/// How many of how many.
+fn permits(mode: Mode) -> (u32, u32) {
+    match mode {
+        Mode::Permits { count, of } => (count, of),
+        Mode::Exclusive | Mode::Shared => (0, 0),
+    }
 }
 
 fn borrow(text: &Option<Text>) -> fencelock_string {
@@ -227,6 +258,10 @@ pub unsafe extern "C" fn fencelock_inspection_hold(
         full.lease_ns = nanos(hold.lease);
         full.claim = hold.claim;
         full.local_waiters = hold.local_waiters;
+        full.token = hold.token;
+        full.owner = borrow(&hold.owner);
+        full.mode = mode(hold.mode);
+        (full.permits, full.of) = permits(hold.mode);
         fill(info, full)?;
     })
 }
@@ -249,6 +284,8 @@ pub unsafe extern "C" fn fencelock_inspection_waiter(
         full.heard_ago_ns = nanos(waiter.heard_ago);
         full.silent = waiter.silent;
         full.local_waiters = waiter.local_waiters;
+        full.mode = mode(waiter.mode);
+        full.permits = permits(waiter.mode).0;
         fill(info, full)?;
     })
 }

@@ -55,7 +55,18 @@ pub struct fencelock_lock {
     _opaque: [u8; 0],
 }
 
-/// A held lock. Freed by fencelock_hold_release() or fencelock_hold_free().
+/// The name of a read-write lock on a client's store. Freed by fencelock_rwlock_free().
+pub struct fencelock_rwlock {
+    _opaque: [u8; 0],
+}
+
+/// The name of a semaphore on a client's store, and the number of its permits. Freed by
+/// fencelock_semaphore_free().
+pub struct fencelock_semaphore {
+    _opaque: [u8; 0],
+}
+
+/// A held lock, or permits of a semaphore. Freed by fencelock_hold_release() or fencelock_hold_free().
 pub struct fencelock_hold {
     _opaque: [u8; 0],
 }
@@ -117,6 +128,8 @@ pub(crate) enum Number {
     Text,
     Names,
     Inspection,
+    RwLock,
+    Semaphore,
 }
 
 kind!(fencelock_client: Number::Client, "client", Client);

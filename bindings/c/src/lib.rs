@@ -38,6 +38,10 @@ mod lock;
 
 mod acquire;
 
+mod rwlock;
+
+mod semaphore;
+
 mod hold;
 
 mod enter;
@@ -69,6 +73,8 @@ pub use kinds::*;
 pub use lock::*;
 pub use names::*;
 pub use operation::*;
+pub use rwlock::*;
+pub use semaphore::*;
 pub use status::*;
 pub use string::*;
 pub use text::*;

@@ -22,6 +22,12 @@ pub struct LockObject {
 
 kind!(fencelock_lock: Number::Lock, "lock", LockObject);
 
+impl LockObject {
+    pub(crate) fn new(lock: Lock) -> LockObject {
+        LockObject { name: Text::new(lock.name()), lock, entries: Arc::new(Entries::new()) }
+    }
+}
+
 /// The lock `name` of a client's store. Asks the store nothing.
 ///
 /// INVALID_ARGUMENT unless the name has 1 to 512 bytes of UTF-8 without NUL. On ZooKeeper names are
@@ -39,12 +45,7 @@ pub unsafe extern "C" fn fencelock_client_lock(
         want(lock, "lock")?;
         let client = fencelock_client::get(client)?;
         let name = text::need(name, name_length, "name")?;
-        let made = LockObject {
-            lock: client.lock(name)?,
-            entries: Arc::new(Entries::new()),
-            name: Text::new(name),
-        };
-        give(lock, "lock", fencelock_lock::make(made)?)?;
+        give(lock, "lock", fencelock_lock::make(LockObject::new(client.lock(name)?))?)?;
     })
 }
 
@@ -59,8 +60,8 @@ pub unsafe extern "C" fn fencelock_lock_name(
     })
 }
 
-/// Whether anybody holds the lock, by the store's word at the time of asking: good for display, never
-/// for a decision.
+/// Whether anybody holds the lock, a reader too, by the store's word at the time of asking: good for
+/// display, never for a decision.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fencelock_lock_is_locked(
     lock: *mut fencelock_lock,

@@ -2,7 +2,7 @@
 
 #![allow(non_camel_case_types)]
 
-use fencelock_support::{Abandoned, LossReason};
+use fencelock_support::{Abandoned, LossReason, Mode};
 
 /// What a call returns. 1 to 11 are the numbers of the errors in every language; none is ever
 /// reused. fencelock_status_name() gives the name.
@@ -60,6 +60,24 @@ pub const FENCELOCK_ABANDONED_NO: fencelock_abandoned = 0;
 pub const FENCELOCK_ABANDONED_YES: fencelock_abandoned = 1;
 /// The store cannot tell; also the first grant of a lock that it has never seen.
 pub const FENCELOCK_ABANDONED_UNKNOWN: fencelock_abandoned = 2;
+
+/// How a hold shares the lock with others.
+pub type fencelock_mode = i32;
+
+/// It has the lock for itself: a writer, and every hold of a plain lock.
+pub const FENCELOCK_MODE_EXCLUSIVE: fencelock_mode = 0;
+/// A reader, beside others.
+pub const FENCELOCK_MODE_SHARED: fencelock_mode = 1;
+/// It has permits of a semaphore.
+pub const FENCELOCK_MODE_PERMITS: fencelock_mode = 2;
+
+pub(crate) fn mode(mode: Mode) -> fencelock_mode {
+    match mode {
+        Mode::Exclusive => FENCELOCK_MODE_EXCLUSIVE,
+        Mode::Shared => FENCELOCK_MODE_SHARED,
+        Mode::Permits { .. } => FENCELOCK_MODE_PERMITS,
+    }
+}
 
 pub(crate) fn loss(reason: LossReason) -> fencelock_loss {
     match reason {

@@ -4,7 +4,8 @@ use std::ffi::c_char;
 
 use crate::kinds::{
     Kind, fencelock_cancel, fencelock_client, fencelock_error, fencelock_hold,
-    fencelock_inspection, fencelock_lock, fencelock_names, fencelock_operation, fencelock_text,
+    fencelock_inspection, fencelock_lock, fencelock_names, fencelock_operation, fencelock_rwlock,
+    fencelock_semaphore, fencelock_text,
 };
 
 /// The version of the ABI that this header describes: it changes when a program must be compiled
@@ -31,6 +32,8 @@ pub extern "C" fn fencelock_live_handles() -> u64 {
     }
     live::<fencelock_client>()
         + live::<fencelock_lock>()
+        + live::<fencelock_rwlock>()
+        + live::<fencelock_semaphore>()
         + live::<fencelock_hold>()
         + live::<fencelock_cancel>()
         + live::<fencelock_operation>()

@@ -4,6 +4,7 @@
 
 #include <fencelock.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,6 +121,9 @@ struct test {
 
 // Each file's tests; the last has no name.
 extern const struct test api_tests[], misuse_tests[], async_tests[], cancel_tests[], close_tests[],
-    enter_tests[], fork_tests[], thread_tests[];
+    enter_tests[], fork_tests[], thread_tests[], mode_tests[];
+
+// Holds two of a semaphore's three permits, until the process is killed: `abi-test URL --holds NAME`.
+int hold_permits(const char *name);
 
 #endif

@@ -153,6 +153,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     store = argv[1];
+    if (argc > 3 && strcmp(argv[2], "--holds") == 0) return hold_permits(argv[3]);
     const char *word = argc > 2 ? argv[2] : NULL;
     // First, while no other thread of this program is in the middle of a call.
     run(fork_tests, word);
@@ -161,6 +162,7 @@ int main(int argc, char **argv) {
     run(enter_tests, word);
     run(async_tests, word);
     run(cancel_tests, word);
+    run(mode_tests, word);
     run(close_tests, word);
     run(thread_tests, word);
     running = "the last look at the handles";

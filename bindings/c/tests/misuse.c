@@ -41,6 +41,10 @@ static void try_client(void *handle) {
     int64_t time = 0;
     bool flag = false;
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_lock, client, "x", 1, &lock);
+    fencelock_rwlock *rwlock = NULL;
+    fencelock_semaphore *semaphore = NULL;
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_rwlock, client, "x", 1, &rwlock);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_semaphore, client, "x", 1, 3, &semaphore);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_attach, client, "x", 1, &hold);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_id, client, &text);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_metrics, client, &text);
@@ -91,6 +95,45 @@ static void try_lock(void *handle) {
     if (handle != NULL) WRONG(fencelock_lock_free(lock));
     OK(fencelock_callbacks_wait, BOUND);
     CHECK(atomic_load(&mail.count) == 0);
+}
+
+static void try_rwlock(void *handle) {
+    fencelock_rwlock *rwlock = handle;
+    fencelock_lock *lock = NULL;
+    fencelock_hold *hold = NULL;
+    fencelock_string name;
+    struct mail mail = {0};
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_rwlock_acquire_read, rwlock, NULL, &hold);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_rwlock_acquire_write, rwlock, NULL, &hold);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_rwlock_acquire_read_async, rwlock, NULL, NULL, post,
+          &mail, NULL);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_rwlock_acquire_write_async, rwlock, NULL, NULL, post,
+          &mail, NULL);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_rwlock_reader, rwlock, &lock);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_rwlock_writer, rwlock, &lock);
+    WRONG(fencelock_rwlock_name(rwlock, &name));
+    if (handle != NULL) WRONG(fencelock_rwlock_free(rwlock));
+    OK(fencelock_callbacks_wait, BOUND);
+    CHECK(hold == NULL && lock == NULL && atomic_load(&mail.count) == 0);
+}
+
+static void try_semaphore(void *handle) {
+    fencelock_semaphore *semaphore = handle;
+    fencelock_hold *hold = NULL;
+    fencelock_string name;
+    uint32_t number = 0;
+    struct mail mail = {0};
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_semaphore_acquire, semaphore, 1, NULL, &hold);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_semaphore_acquire_async, semaphore, 1, NULL, NULL, post,
+          &mail, NULL);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_semaphore_available_permits, semaphore, &number);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_semaphore_available_permits_async, semaphore, post,
+          &mail);
+    WRONG(fencelock_semaphore_name(semaphore, &name));
+    WRONG(fencelock_semaphore_permits(semaphore, &number));
+    if (handle != NULL) WRONG(fencelock_semaphore_free(semaphore));
+    OK(fencelock_callbacks_wait, BOUND);
+    CHECK(hold == NULL && atomic_load(&mail.count) == 0);
 }
 
 static void never(fencelock_loss reason, void *user_data) {
@@ -180,6 +223,8 @@ static void try_the_rest(void *handle) {
 static void wrong_handles_are_refused(void) {
     every_wrong_handle(try_client);
     every_wrong_handle(try_lock);
+    every_wrong_handle(try_rwlock);
+    every_wrong_handle(try_semaphore);
     every_wrong_handle(try_hold);
     every_wrong_handle(try_cancel);
     every_wrong_handle(try_the_rest);
@@ -191,6 +236,8 @@ static void wrong_handles_are_refused(void) {
 static void freeing_nothing_does_nothing(void) {
     IS(FENCELOCK_OK, fencelock_client_free(NULL));
     IS(FENCELOCK_OK, fencelock_lock_free(NULL));
+    IS(FENCELOCK_OK, fencelock_rwlock_free(NULL));
+    IS(FENCELOCK_OK, fencelock_semaphore_free(NULL));
     IS(FENCELOCK_OK, fencelock_hold_free(NULL));
     IS(FENCELOCK_OK, fencelock_cancel_free(NULL));
     IS(FENCELOCK_OK, fencelock_operation_free(NULL));
@@ -206,6 +253,25 @@ static void places_for_results_are_needed(void) {
     fencelock_hold *hold = acquire(pair.lock, fresh(FENCELOCK_TRY));
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_connect, store, FENCELOCK_NTS, NULL, NULL);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_lock, pair.client, "x", 1, NULL);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_rwlock, pair.client, "x", 1, NULL);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_semaphore, pair.client, "x", 1, 3, NULL);
+    fencelock_rwlock *rwlock = NULL;
+    if (fencelock_client_rwlock(pair.client, "places", 6, &rwlock, NULL) == FENCELOCK_OK) {
+        FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_rwlock_acquire_read, rwlock, NULL, NULL);
+        FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_rwlock_acquire_write, rwlock, NULL, NULL);
+        FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_rwlock_reader, rwlock, NULL);
+        FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_rwlock_writer, rwlock, NULL);
+        WRONG(fencelock_rwlock_name(rwlock, NULL));
+        IS(FENCELOCK_OK, fencelock_rwlock_free(rwlock));
+    }
+    fencelock_semaphore *semaphore = NULL;
+    if (fencelock_client_semaphore(pair.client, "places", 6, 3, &semaphore, NULL) == FENCELOCK_OK) {
+        FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_semaphore_acquire, semaphore, 1, NULL, NULL);
+        FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_semaphore_available_permits, semaphore, NULL);
+        WRONG(fencelock_semaphore_name(semaphore, NULL));
+        WRONG(fencelock_semaphore_permits(semaphore, NULL));
+        IS(FENCELOCK_OK, fencelock_semaphore_free(semaphore));
+    }
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_id, pair.client, NULL);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_metrics, pair.client, NULL);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_ping, pair.client, NULL);

@@ -86,7 +86,7 @@ static void opened(const fencelock_completion *completion, void *data) {
     thing->client = completion->client;
     fencelock_client_id(thing->client, &id, NULL);
     fencelock_text_get(id, &text);
-    snprintf(more, sizeof more, "id=%s", text.data);
+    snprintf(more, sizeof more, "id=%s knows=modes", text.data);
     fencelock_text_free(id);
     say("opened", thing->tag, more);
 }
@@ -150,7 +150,11 @@ static int64_t span(const char *text) { return strtoll(text, NULL, 10) * FENCELO
 static void acquire(struct thing *thing, fencelock_client *client, char *words[], int count) {
     fencelock_acquire_options options = FENCELOCK_ACQUIRE_OPTIONS_INIT;
     fencelock_lock *lock = NULL;
+    fencelock_rwlock *rwlock = NULL;
+    fencelock_semaphore *semaphore = NULL;
     fencelock_error *error = NULL;
+    fencelock_status status;
+    const char *mode = "";
     options.owner_kind = FENCELOCK_OWNER_FRESH;
     for (int at = 4; at < count; at++) {
         if (strcmp(words[at], "wait=try") == 0) options.timeout_ns = FENCELOCK_TRY;
@@ -158,16 +162,34 @@ static void acquire(struct thing *thing, fencelock_client *client, char *words[]
         else if (strncmp(words[at], "wait=", 5) == 0 && strcmp(words[at], "wait=forever") != 0)
             options.timeout_ns = span(words[at] + 5);
         else if (strncmp(words[at], "lease=", 6) == 0) options.lease_ns = span(words[at] + 6);
+        else if (strncmp(words[at], "mode=", 5) == 0) mode = words[at] + 5;
         else if (strncmp(words[at], "owner=", 6) == 0) {
             options.owner_kind = FENCELOCK_OWNER_EXPLICIT;
             options.owner = words[at] + 6;
             options.owner_length = FENCELOCK_NTS;
         }
     }
-    fencelock_status status = fencelock_client_lock(client, words[3], FENCELOCK_NTS, &lock, &error);
-    if (!status)
-        status = fencelock_lock_acquire_async(lock, &options, NULL, ended, thing, &thing->wait, &error);
+    if (strcmp(mode, "shared") == 0) {
+        status = fencelock_client_rwlock(client, words[3], FENCELOCK_NTS, &rwlock, &error);
+        if (!status)
+            status = fencelock_rwlock_acquire_read_async(rwlock, &options, NULL, ended, thing, &thing->wait,
+                                                         &error);
+    } else if (strncmp(mode, "permits:", 8) == 0) {
+        char *of = NULL;
+        uint32_t permits = (uint32_t)strtoul(mode + 8, &of, 10);
+        status = fencelock_client_semaphore(client, words[3], FENCELOCK_NTS,
+                                            (uint32_t)strtoul(of + 1, NULL, 10), &semaphore, &error);
+        if (!status)
+            status = fencelock_semaphore_acquire_async(semaphore, permits, &options, NULL, ended, thing,
+                                                       &thing->wait, &error);
+    } else {
+        status = fencelock_client_lock(client, words[3], FENCELOCK_NTS, &lock, &error);
+        if (!status)
+            status = fencelock_lock_acquire_async(lock, &options, NULL, ended, thing, &thing->wait, &error);
+    }
     if (status) failed("failed", thing->tag, status, error);
+    fencelock_semaphore_free(semaphore);
+    fencelock_rwlock_free(rwlock);
     fencelock_lock_free(lock);
 }
 

@@ -115,6 +115,8 @@ fn free(handle: usize) {
     unsafe {
         fencelock_hold_free(without_provenance_mut(handle));
         fencelock_lock_free(without_provenance_mut(handle));
+        fencelock_rwlock_free(without_provenance_mut(handle));
+        fencelock_semaphore_free(without_provenance_mut(handle));
         fencelock_client_free(without_provenance_mut(handle));
         fencelock_cancel_free(without_provenance_mut(handle));
         fencelock_operation_free(without_provenance_mut(handle));
@@ -167,7 +169,7 @@ impl World {
             // SAFETY: all zeros are a completion.
             ..unsafe { std::mem::zeroed() }
         };
-        let op = bytes.byte() % 26;
+        let op = bytes.byte() % 29;
         // SAFETY: handles need not be right; all other pointers are.
         let status = unsafe {
             match op {
@@ -359,10 +361,76 @@ impl World {
                     let mut flag = false;
                     fencelock_text_get(without_provenance(handle), &mut string);
                     fencelock_lock_name(without_provenance(handle), &mut string);
+                    fencelock_rwlock_name(without_provenance(handle), &mut string);
+                    fencelock_semaphore_name(without_provenance(handle), &mut string);
                     fencelock_hold_name(without_provenance(handle), &mut string);
                     fencelock_hold_is_valid(without_provenance(handle), &mut flag);
                     fencelock_error_message(without_provenance(handle));
                     FENCELOCK_OK
+                }
+                25 => self.modes(bytes, error),
+                26 => {
+                    let mut hold = null_mut();
+                    let options = self.options(bytes, 0);
+                    let (options, any) = (&raw const options, self.any::<c_void>(bytes));
+                    let (lock, semaphore) = (any.cast(), any.cast());
+                    let status = match bytes.below(3) {
+                        0 => fencelock_rwlock_acquire_read(lock, options, &mut hold, error),
+                        1 => fencelock_rwlock_acquire_write(lock, options, &mut hold, error),
+                        _ => {
+                            let count = bytes.below(5) as u32;
+                            fencelock_semaphore_acquire(semaphore, count, options, &mut hold, error)
+                        }
+                    };
+                    self.keep(hold);
+                    status
+                }
+                27 => {
+                    let mut operation = null_mut();
+                    let options = self.options(bytes, -1);
+                    let place = if bytes.flip() { &raw mut *now } else { null_mut() };
+                    let any = self.any::<c_void>(bytes);
+                    let options = &raw const options;
+                    let (asked, user) = (Some(called as _), user(op));
+                    let status = match bytes.below(4) {
+                        0 => fencelock_rwlock_acquire_read_async(
+                            any.cast(),
+                            options,
+                            place,
+                            asked,
+                            user,
+                            &mut operation,
+                            error,
+                        ),
+                        1 => fencelock_rwlock_acquire_write_async(
+                            any.cast(),
+                            options,
+                            place,
+                            asked,
+                            user,
+                            &mut operation,
+                            error,
+                        ),
+                        2 => fencelock_semaphore_available_permits_async(
+                            any.cast(),
+                            asked,
+                            user,
+                            error,
+                        ),
+                        _ => fencelock_semaphore_acquire_async(
+                            any.cast(),
+                            bytes.below(5) as u32,
+                            options,
+                            place,
+                            asked,
+                            user,
+                            &mut operation,
+                            error,
+                        ),
+                    };
+                    self.keep(operation);
+                    self.began(status, now);
+                    status
                 }
                 _ => {
                     free(self.any::<c_void>(bytes).addr());
@@ -371,6 +439,35 @@ impl World {
             }
         };
         self.ended(status, *error);
+    }
+
+    /// A read-write lock, one of its sides, a semaphore.
+    fn modes(
+        &mut self,
+        bytes: &mut Bytes<'_>,
+        error: *mut *mut fencelock_error,
+    ) -> fencelock_status {
+        let choice = bytes.below(5);
+        let name = bytes.slice(1);
+        let (data, length) = (name.as_ptr().cast::<c_char>(), name.len());
+        let any = self.any::<c_void>(bytes);
+        let (mut rwlock, mut semaphore, mut lock) = (null_mut(), null_mut(), null_mut());
+        // SAFETY: handles need not be right; all other pointers are.
+        let status = unsafe {
+            match choice {
+                0 | 1 => fencelock_client_rwlock(any.cast(), data, length, &mut rwlock, error),
+                2 => fencelock_rwlock_reader(any.cast(), &mut lock, error),
+                3 => fencelock_rwlock_writer(any.cast(), &mut lock, error),
+                _ => {
+                    let of = bytes.below(5) as u32;
+                    fencelock_client_semaphore(any.cast(), data, length, of, &mut semaphore, error)
+                }
+            }
+        };
+        self.keep(rwlock);
+        self.keep(semaphore);
+        self.keep(lock);
+        status
     }
 
     /// An asynchronous call has begun, or has ended already.
