@@ -1,7 +1,8 @@
 """Distributed locks with fencing tokens, fair hand-off and watchdogs.
 
 `connect` gives a `Client` of a store, `Client.lock` a `Lock`, which is a `threading.RLock` across
-machines; `fencelock.aio` has the same names for tasks.
+machines, `Client.rwlock` one that readers share, `Client.semaphore` a `threading.BoundedSemaphore`;
+`fencelock.aio` has the same names for tasks.
 
 >>> import fencelock
 >>> with fencelock.connect("memory:") as client:
@@ -44,6 +45,8 @@ from fencelock.errors import (
     UnsupportedError,
     WouldDeadlockError,
 )
+from fencelock.rwlock import RWLock
+from fencelock.semaphore import Semaphore
 
 __version__ = _native.__version__
 
@@ -64,6 +67,8 @@ __all__ = [
     "LostError",
     "MisconfiguredError",
     "NotHeldError",
+    "RWLock",
+    "Semaphore",
     "TimedOutError",
     "UnavailableError",
     "UnsupportedError",

@@ -51,8 +51,16 @@ def lock(
     if not patched():
         return _native.Lock(client, name, **options)
     made = Lock(client, name, **options)
-    made._stack = stacks.of(name, options.get("owner"), made.per_owner)
+    made._stack = stacks.of(name, options.get("owner"), made.per_owner, made.mode)
     return made
+
+
+def permits(
+    client: _native.Client, name: str, numbers: tuple[int, int], options: dict[str, Any]
+) -> _native.Lock:
+    """Give what takes so many of so many permits: each acquire is its own."""
+    kind = Lock if patched() else _native.Lock
+    return kind(client, name, mode=numbers, reentrant=False, **options)
 
 
 def hold(made: _native.Hold) -> _native.Hold:

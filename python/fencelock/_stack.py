@@ -96,10 +96,11 @@ class Stacks(Generic[_H]):
         self._known: weakref.WeakValueDictionary[object, Stack[_H]] = weakref.WeakValueDictionary()
         self.busy: set[Stack[_H]] = set()
 
-    def of(self, name: str, owner: str | None, per_owner: bool) -> Stack[_H]:
-        """Give the stack of a lock: of its name, and the kind of its owner."""
+    def of(self, name: str, owner: str | None, per_owner: bool, mode: str) -> Stack[_H]:
+        """Give the stack of a lock: of its name, the kind of its owner, and how it is taken."""
+        key = (name, owner, per_owner, mode)
         with self._making:
-            stack = self._known.get((name, owner, per_owner))
+            stack = self._known.get(key)
             if stack is None:
-                stack = self._known[name, owner, per_owner] = Stack(self)
+                stack = self._known[key] = Stack(self)
             return stack

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from fencelock import _decorator, _gevent, _native, _process
 from fencelock._stack import Stacks
+from fencelock._taken import Home
 from fencelock.errors import InvalidArgumentError
+from fencelock.rwlock import RWLock
+from fencelock.semaphore import Semaphore
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -126,12 +129,13 @@ class Client:
     True
     """
 
-    __slots__ = ("__weakref__", "_native", "_stacks")
+    __slots__ = ("__weakref__", "_native", "_stacks", "_taken")
 
     def __init__(self, native: _native.Client) -> None:
         """Not for users: see `connect`."""
         self._native = native
         self._stacks: Stacks[_gevent.Hold] = Stacks()
+        self._taken: Home[Hold] = Home()
         _process.watch(self)
 
     def lock(
@@ -175,11 +179,79 @@ class Client:
         }
         return _gevent.lock(self._native, self._stacks, name, options)
 
-    def locked(self, template: str, **options: Any) -> Callable[[_F], _F]:
+    def rwlock(
+        self,
+        name: str,
+        *,
+        lease: float | timedelta | None = None,
+        max_hold: float | timedelta | None = None,
+        owner: str | None = None,
+        reentrant: bool = True,
+        raise_on_lost: bool = True,
+    ) -> RWLock:
+        """Give the read-write lock `name`. Cheap, and asks the store nothing.
+
+        Its sides are `Lock`s: `reader_lock`, and `writer_lock`, which is `Client.lock(name)`. For
+        the options and errors see there; with `reentrant=False` a read within a read may wait
+        behind a writer that waits for the first.
+
+        Raises:
+            UnsupportedError: The store has none: see `Capabilities.shared`.
+
+        >>> with connect("memory:") as client:
+        ...     prices = client.rwlock("prices")
+        ...     with prices.reader_lock, prices.reader_lock:
+        ...         prices.reader_lock.count
+        2
+        """
+        options = {
+            "lease": lease,
+            "max_hold": max_hold,
+            "owner": owner,
+            "reentrant": reentrant,
+            "raise_on_lost": raise_on_lost,
+        }
+        reader = _gevent.lock(self._native, self._stacks, name, {**options, "mode": "shared"})
+        return RWLock(reader, _gevent.lock(self._native, self._stacks, name, options))
+
+    def semaphore(
+        self,
+        name: str,
+        permits: int,
+        *,
+        lease: float | timedelta | None = None,
+        max_hold: float | timedelta | None = None,
+        raise_on_lost: bool = True,
+    ) -> Semaphore:
+        """Give the semaphore `name` with so many permits. Cheap, and asks the store nothing.
+
+        Args:
+            name: As a lock's. It is a semaphore's or a lock's, not both at once.
+            permits: How many there are, 1 to 1,000,000. All who use it name the same number:
+                another is refused (`MisconfiguredError`) while anybody holds or waits.
+            lease: As for `Client.lock`.
+            max_hold: As for `Client.lock`.
+            raise_on_lost: As for `Client.lock`.
+
+        Raises:
+            InvalidArgumentError: The name, the number or an option cannot be used.
+            UnsupportedError: The store has none: see `Capabilities.permits`.
+            ClosedError: This is a forked child.
+
+        >>> with connect("memory:") as client:
+        ...     with client.semaphore("mailers", 3) as hold:
+        ...         client.inspect("mailers").holds[0].permits
+        1
+        """
+        options = {"lease": lease, "max_hold": max_hold, "raise_on_lost": raise_on_lost}
+        return Semaphore(self._native, name, permits, self._taken.of(name), options)
+
+    def locked(self, template: str, *, shared: bool = False, **options: Any) -> Callable[[_F], _F]:
         """Decorate a function so that it runs under a lock.
 
         `template` is the lock's name, in which `{parameter}` stands for an argument of the call.
-        Takes the options of `Client.lock`.
+        With `shared` it only reads, under the `reader_lock` of `Client.rwlock`. Takes the options
+        of `Client.lock`.
 
         Raises:
             InvalidArgumentError: The template names no parameter of the function, or the function
@@ -205,7 +277,13 @@ class Client:
 
             @functools.wraps(function)
             def run(*args: Any, **kwargs: Any) -> Any:
-                with self.lock(name(*args, **kwargs), **options):
+                lock = name(*args, **kwargs)
+                side = (
+                    self.rwlock(lock, **options).reader_lock
+                    if shared
+                    else self.lock(lock, **options)
+                )
+                with side:
                     return function(*args, **kwargs)
 
             return run  # type: ignore[return-value]

@@ -6,10 +6,11 @@ use fencelock_support::Result;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::convert::{self, limit, options, text, token};
+use crate::convert::{self, given, limit, options, text, token};
 use crate::hold::{self, Held, Hold};
 use crate::info::{Broken, Capabilities, LockInfo, shown};
 use crate::mailbox::Mailbox;
+use crate::mode::permits;
 use crate::named::Locks;
 use crate::operation::{Value, start};
 use crate::signals;
@@ -104,6 +105,37 @@ impl Client {
                 done.tell(ended.map(|info| Value::Info(Option::map(info, Box::new))))
             };
             Ok(Some(self.0.inspect_async(name, done)))
+        })
+    }
+
+    /// How many of so many permits a semaphore has free.
+    fn available_permits(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = text)] name: String,
+        #[pyo3(from_py_with = permits)] of: u32,
+    ) -> PyResult<u32> {
+        let semaphore = given(py, self.0.semaphore(&name, of))?;
+        let theirs = semaphore.clone();
+        signals::call(
+            py,
+            move || semaphore.available_permits(),
+            move |done| {
+                theirs.available_permits_async(done);
+                Ok(())
+            },
+        )
+    }
+
+    fn available_permits_start<'py>(
+        &self,
+        mailbox: &Bound<'py, Mailbox>,
+        #[pyo3(from_py_with = text)] name: String,
+        #[pyo3(from_py_with = permits)] of: u32,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        start(mailbox, |done| {
+            let done = |ended: Result<_>| done.tell(ended.map(Value::Number));
+            Ok(Some(self.0.semaphore(&name, of)?.available_permits_async(done)))
         })
     }
 

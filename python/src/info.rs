@@ -3,6 +3,8 @@
 use fencelock_support::Abandoned;
 use pyo3::prelude::*;
 
+use crate::mode;
+
 /// What a store can and cannot do, from `Client.capabilities`.
 #[pyclass(frozen, get_all, module = "fencelock")]
 pub(crate) struct Capabilities {
@@ -21,6 +23,10 @@ pub(crate) struct Capabilities {
     /// Whether names of locks are paths: slashes separate, no part is empty, and a lock does not lie
     /// below another.
     paths: bool,
+    /// Whether it has read-write locks.
+    shared: bool,
+    /// Whether it has semaphores.
+    permits: bool,
 }
 
 impl From<fencelock_support::Capabilities> for Capabilities {
@@ -33,9 +39,21 @@ impl From<fencelock_support::Capabilities> for Capabilities {
             leases,
             abandoned,
             paths,
+            shared,
+            permits,
             ..
         } = can;
-        Capabilities { store, processes, durable, owners, leases, abandoned, paths }
+        Capabilities {
+            store,
+            processes,
+            durable,
+            owners,
+            leases,
+            abandoned,
+            paths,
+            shared,
+            permits,
+        }
     }
 }
 
@@ -44,11 +62,12 @@ impl From<fencelock_support::Capabilities> for Capabilities {
 pub(crate) struct LockInfo {
     /// The lock's name.
     name: String,
-    /// The explicit owner, if it has one.
+    /// The explicit owner of the present exclusive holds, if they have one.
     owner: Option<String>,
-    /// The holds: several of one owner, or none.
+    /// The holds: none when the lock is free, several when an explicit owner re-entered, and of readers
+    /// and of a semaphore.
     holds: Py<pyo3::types::PyTuple>,
-    /// The token of the hold; 0 when nobody holds the lock.
+    /// The token of the present holds, the highest one where each has its own; or 0.
     token: u64,
     /// The highest token that was given out.
     last_token: u64,
@@ -89,6 +108,14 @@ pub(crate) struct HoldInfo {
     expires_in: f64,
     /// Its lease.
     lease: f64,
+    /// How it shares the lock: `exclusive`, `shared` or `permits`.
+    mode: &'static str,
+    /// How many permits it takes; None of a lock.
+    permits: Option<u32>,
+    /// Its token.
+    token: u64,
+    /// Its explicit owner, if it has one.
+    owner: Option<String>,
     /// Whether it was handed over and its holder has not been heard from yet.
     claim: bool,
     /// How many wait within its client, which hands the lock on among them, as that said with its latest
@@ -112,6 +139,10 @@ pub(crate) struct WaiterInfo {
     heard_ago: f64,
     /// Whether it would be passed over now.
     silent: bool,
+    /// How it wants to share the lock, as in `HoldInfo`.
+    mode: &'static str,
+    /// How many permits it wants; None of a lock.
+    permits: Option<u32>,
     /// How many more wait within its client, as in `HoldInfo`.
     local_waiters: Option<u32>,
 }
@@ -126,6 +157,8 @@ impl Capabilities {
             ("leases", self.leases),
             ("abandoned", self.abandoned),
             ("paths", self.paths),
+            ("shared", self.shared),
+            ("permits", self.permits),
         ];
         let can = can.map(|(name, can)| format!("{name}={}", if can { "True" } else { "False" }));
         format!("Capabilities(store='{}', {})", self.store, can.join(", "))
@@ -191,6 +224,10 @@ pub(crate) fn shown(
             label: hold.label,
             expires_in: hold.expires_in.as_secs_f64(),
             lease: hold.lease.as_secs_f64(),
+            mode: mode::named(hold.mode),
+            permits: hold.mode.permits(),
+            token: hold.token,
+            owner: hold.owner,
             claim: hold.claim,
             local_waiters: hold.local_waiters,
         };
@@ -205,6 +242,8 @@ pub(crate) fn shown(
             owner: waiter.owner,
             heard_ago: waiter.heard_ago.as_secs_f64(),
             silent: waiter.silent,
+            mode: mode::named(waiter.mode),
+            permits: waiter.mode.permits(),
             local_waiters: waiter.local_waiters,
         };
         waiters.push(Bound::new(py, waiter)?);

@@ -11,6 +11,7 @@ mod hold;
 mod info;
 mod lock;
 mod mailbox;
+mod mode;
 mod named;
 mod operation;
 mod signals;

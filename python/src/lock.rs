@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fencelock_support::{
-    Begun, Depth, Entries, EntryKey, Error, ErrorKind, Owner, OwnerId, Patience, Result,
+    Begun, Depth, Entries, EntryKey, Error, ErrorKind, Mode, Owner, OwnerId, Patience, Result,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -13,6 +13,7 @@ use crate::convert::{given, maybe_duration, patience, refused, text};
 use crate::errors::{invalid, raised};
 use crate::hold::{self, Held, Hold};
 use crate::mailbox::Mailbox;
+use crate::mode;
 use crate::named::{self, Kept, Locks, Named};
 use crate::operation::{Value, start};
 use crate::signals;
@@ -34,7 +35,8 @@ pub(crate) struct BaseLock {
 #[pymethods]
 impl BaseLock {
     #[new]
-    #[pyo3(signature = (client, name, *, lease=None, max_hold=None, owner=None, reentrant=true, raise_on_lost=true))]
+    #[pyo3(signature = (client, name, *, lease=None, max_hold=None, owner=None, reentrant=true, raise_on_lost=true, mode=None))]
+    #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn py_new(
         client: &Bound<'_, Client>,
         #[pyo3(from_py_with = text)] name: String,
@@ -43,9 +45,11 @@ impl BaseLock {
         owner: Option<&Bound<'_, PyString>>,
         reentrant: bool,
         raise_on_lost: bool,
+        mode: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<BaseLock> {
         let py = client.py();
-        let mut lock = given(py, client.get().0.lock(&name))?;
+        let mode = mode::mode(mode)?;
+        let mut lock = given(py, mode::side(&client.get().0, &name, mode))?;
         let mut ambient = false;
         let by = match (owner, reentrant) {
             (Some(_), false) => {
@@ -77,7 +81,7 @@ impl BaseLock {
             lock = lock.max_hold(ceiling);
             counts = false;
         }
-        let named = Named { name, owner: by };
+        let named = Named { name, owner: by, mode };
         Ok(BaseLock { lock, ambient, per_owner: reentrant, counts, raise_on_lost, named })
     }
 
@@ -97,6 +101,13 @@ impl BaseLock {
     #[getter]
     fn raise_on_lost(&self) -> bool {
         self.raise_on_lost
+    }
+
+    /// How it is taken: `exclusive`, `shared` or `permits`.
+    #[doc(hidden)]
+    #[getter]
+    fn mode(&self) -> &'static str {
+        mode::named(self.named.mode)
     }
 
     /// Whether anybody holds it through this client.
@@ -143,7 +154,8 @@ impl BaseLock {
         } else {
             "it is not held by `acquire` or `with`"
         };
-        let text = format!("cannot release the lock {:?}: {why}", self.lock.name());
+        let side = if self.named.mode == Mode::Shared { "the read side of " } else { "" };
+        let text = format!("cannot release {side}the lock {:?}: {why}", self.lock.name());
         Error::new(ErrorKind::NotHeld, text)
     }
 }
@@ -152,7 +164,7 @@ impl BaseLock {
 ///
 /// From `Client.lock`. One object may be used by many threads, and all objects of one client that
 /// have the same name and kind of owner are the same lock: what one acquires another releases, and
-/// what was acquired stays held when its object is collected.
+/// what was acquired stays held when its object is collected. A side of a `RWLock` is one, too.
 ///
 /// >>> import fencelock
 /// >>> client = fencelock.connect("memory:")
@@ -184,7 +196,8 @@ type Saved = Vec<(u64, bool)>;
 #[pymethods]
 impl Lock {
     #[new]
-    #[pyo3(signature = (client, name, *, lease=None, max_hold=None, owner=None, reentrant=true, raise_on_lost=true))]
+    #[pyo3(signature = (client, name, *, lease=None, max_hold=None, owner=None, reentrant=true, raise_on_lost=true, mode=None))]
+    #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn py_new(
         client: &Bound<'_, Client>,
         #[pyo3(from_py_with = text)] name: String,
@@ -193,9 +206,10 @@ impl Lock {
         owner: Option<&Bound<'_, PyString>>,
         reentrant: bool,
         raise_on_lost: bool,
+        mode: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Lock>> {
         let base =
-            BaseLock::py_new(client, name, lease, max_hold, owner, reentrant, raise_on_lost)?;
+            BaseLock::py_new(client, name, lease, max_hold, owner, reentrant, raise_on_lost, mode)?;
         let client = client.get();
         let lock = Lock {
             entries: client.1.get(&base.named),
@@ -216,6 +230,7 @@ impl Lock {
     /// Raises:
     ///     UnavailableError: The store could not be asked within the timeout, or within the request
     ///         timeout with `blocking=False`. Without a timeout an outage is waited out.
+    ///     WouldDeadlockError: The owner reads the lock already, and this would wait for it to end.
     ///     InvalidArgumentError: The arguments contradict each other, or the timeout is negative.
     ///     MisconfiguredError, ClosedError: As everywhere.
     #[pyo3(signature = (blocking=true, timeout=Some(-1.0)), text_signature = "($self, /, blocking=True, timeout=-1.0)")]
@@ -371,8 +386,10 @@ impl Lock {
         let count = slf.get().entries().total();
         let state = if count > 0 { "locked" } else { "unlocked" };
         let kind = slf.get_type().fully_qualified_name()?;
-        let name = slf.as_super().get().lock.name();
-        Ok(format!("<{state} {kind} object {name:?} count={count} at {:p}>", slf.as_ptr()))
+        let base = slf.as_super().get();
+        let side = if base.named.mode == Mode::Shared { " to read" } else { "" };
+        let (name, at) = (base.lock.name(), slf.as_ptr());
+        Ok(format!("<{state} {kind} object {name:?}{side} count={count} at {at:p}>"))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use fencelock_support::Entries;
+use fencelock_support::{Entries, Mode};
 use parking_lot::Mutex;
 
 use crate::hold::Held;
@@ -18,11 +18,13 @@ impl AsRef<fencelock_support::Hold> for Kept {
     }
 }
 
-/// Which handles are the same lock: those of one name, and of the same kind of owner.
+/// Which handles are the same lock: those of one name, of the same kind of owner, that are taken in the
+/// same way.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Named {
     pub(crate) name: String,
     pub(crate) owner: Owner,
+    pub(crate) mode: Mode,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]

@@ -125,6 +125,22 @@ def client(url):
 
 
 @pytest.fixture
+def sharing_url(url):
+    """Each store that has read-write locks and semaphores."""
+    with fencelock.connect(url) as client:
+        if not (client.capabilities.shared and client.capabilities.permits):
+            pytest.skip(f"{client.store} has neither: test_a_store_without_them_refuses")
+    return url
+
+
+@pytest.fixture
+def sharing(sharing_url):
+    """A client of each store that has read-write locks and semaphores."""
+    with fencelock.connect(sharing_url) as client:
+        yield client
+
+
+@pytest.fixture
 def other(url):
     """A second client of the same store."""
     with fencelock.connect(url) as client:

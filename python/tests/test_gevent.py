@@ -88,6 +88,65 @@ def test_greenlets_wait_together(run, url):
     assert run(GREENLETS, url) == EXPECTED
 
 
+SHARING = """
+from gevent import monkey; monkey.patch_all()
+import gevent, sys
+import fencelock
+client, other = fencelock.connect(sys.argv[1]), fencelock.connect(sys.argv[1])
+prices, mailers = client.rwlock("prices"), client.semaphore("mailers", 3)
+inside = most = readers = 0
+
+def read():
+    global readers
+    with prices.reader_lock as hold:
+        readers += 1
+        while readers < 5: gevent.sleep(0.001)
+
+gevent.joinall([gevent.spawn(read) for _ in range(5)], raise_error=True)
+with prices.writer_lock as hold, prices.reader_lock as inner:
+    print(readers, inner.token == hold.token, gevent.spawn(prices.reader_lock.acquire, False).get())
+with prices.reader_lock:
+    try:
+        prices.writer_lock.acquire()
+    except fencelock.WouldDeadlockError:
+        print("would deadlock")
+
+def send(semaphore):
+    global inside, most
+    for _ in range(5):
+        with semaphore:
+            inside += 1
+            most = max(most, inside)
+            gevent.sleep(0)
+            inside -= 1
+
+theirs = other.semaphore("mailers", 3)
+gevent.joinall([gevent.spawn(send, each) for each in [mailers, theirs] * 4], raise_error=True)
+print(1 <= most <= 3, mailers.acquire(permits=3), theirs.acquire(timeout=0.05))
+waiter = gevent.spawn(theirs.acquire)
+while not client.inspect("mailers").waiters: gevent.sleep(0.001)
+waiter.kill()
+gevent.spawn(mailers.release).get()
+with theirs.hold(permits=2):
+    print(mailers.available_permits(), client.inspect("mailers").waiters)
+try:
+    mailers.release()
+except fencelock.NotHeldError:
+    print("not held")
+"""
+
+SHARED = """5 True False
+would deadlock
+True True False
+1 ()
+not held
+"""
+
+
+def test_greenlets_share(run, sharing_url):
+    assert run(SHARING, sharing_url) == SHARED
+
+
 def test_asyncio_beside_gevent(run):
     """What is not patched stays as it is."""
     out = run(

@@ -253,6 +253,7 @@ def test_capabilities_are_those_of_the_store(client):
     assert can.processes is (client.store != "memory")
     assert can.leases is can.owners is (client.store != "zookeeper")
     fields = ["store", "processes", "durable", "owners", "leases", "abandoned", "paths"]
+    fields += ["shared", "permits"]
     assert {field for field in vars(type(can)) if not field.startswith("_")} == set(fields)
     shown = ", ".join(f"{field}={getattr(can, field)!r}" for field in fields)
     assert repr(can) == f"Capabilities({shown})"

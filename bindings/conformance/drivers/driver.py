@@ -7,7 +7,7 @@ import threading
 from typing import Callable
 
 import fencelock
-from words import NAMES, asked, drain, failed, granted, how, options, say, trust
+from words import NAMES, asked, begun, drain, failed, granted, options, say, trust
 
 clients: dict[str, fencelock.Client] = {}
 holds: dict[str, fencelock.Hold] = {}
@@ -20,12 +20,6 @@ def acquire(tag: str, wait: Callable[[], fencelock.Hold]) -> None:
     hold.on_lost(lambda reason: say("lost", tag, reason=reason))
 
 
-def begun(client: str, name: str, given: dict[str, str]) -> fencelock.Hold:
-    """Acquire as the options say."""
-    lock, wait = how(given)
-    return clients[client].lock(name, **lock).hold(**wait)
-
-
 def obey(verb: str, tag: str, words: list[str]) -> None:
     """Do one thing."""
     try:
@@ -33,9 +27,9 @@ def obey(verb: str, tag: str, words: list[str]) -> None:
             case "open":
                 clients[tag] = fencelock.connect(words[0])
                 # A thread that waits hears nothing but signals.
-                say("opened", tag, id=clients[tag].id, lacks="cancel")
+                say("opened", tag, id=clients[tag].id, lacks="cancel", knows="modes")
             case "acquire":
-                acquire(tag, lambda: begun(words[0], words[1], options(words)))
+                acquire(tag, lambda: begun(clients[words[0]], words[1], options(words)))
             case "attach":
                 acquire(tag, lambda: clients[words[0]].attach(words[1]))
             case "look":

@@ -8,7 +8,7 @@ from typing import Awaitable
 
 import fencelock
 from fencelock import aio
-from words import NAMES, asked, drain, failed, granted, how, options, say, trust
+from words import NAMES, asked, begun, drain, failed, granted, options, say, trust
 
 clients: dict[str, aio.Client] = {}
 holds: dict[str, aio.Hold] = {}
@@ -41,21 +41,15 @@ async def relay(tag: str, lock: aio.Lock) -> None:
     await acquire(again, lock.hold(blocking=False))
 
 
-def begun(client: str, name: str, given: dict[str, str]) -> Awaitable[aio.Hold]:
-    """Acquire as the options say."""
-    lock, wait = how(given)
-    return clients[client].lock(name, **lock).hold(**wait)
-
-
 async def obey(verb: str, tag: str, words: list[str]) -> None:
     """Do one thing."""
     try:
         match verb:
             case "open":
                 clients[tag] = await aio.connect(words[0])
-                say("opened", tag, id=clients[tag].id)
+                say("opened", tag, id=clients[tag].id, knows="modes")
             case "acquire":
-                await acquire(tag, begun(words[0], words[1], options(words)))
+                await acquire(tag, begun(clients[words[0]], words[1], options(words)))
             case "attach":
                 await acquire(tag, clients[words[0]].attach(words[1]))
             case "cancel":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
 from fencelock import FencelockError, Hold, aio
 
@@ -46,20 +47,32 @@ def asked(tag: str, words: list[str]) -> None:
     say("asked", tag, client=words[0], lock=words[1], **options(words[2:]))
 
 
-def how(given: dict[str, str]) -> tuple[dict[str, object], dict[str, object]]:
-    """Give the arguments of `lock`, and those of `hold`."""
-    owner = given.get("owner")
-    lease = seconds(given["lease"]) if "lease" in given else None
-    lock = {"lease": lease, "owner": owner, "reentrant": owner is not None}
+def how(given: dict[str, str]) -> dict[str, object]:
+    """Give the arguments of `hold`."""
     match given.get("wait", "forever"):
         case "try":
-            return lock, {"blocking": False}
+            return {"blocking": False}
         case "forever":
-            return lock, {}
+            return {}
         case "endless":
-            return lock, {"timeout": float("inf")}
+            return {"timeout": float("inf")}
         case limit:
-            return lock, {"timeout": seconds(limit)}
+            return {"timeout": seconds(limit)}
+
+
+def begun(client: Any, name: str, given: dict[str, str]) -> Any:
+    """Acquire as the options say, of either kind of client."""
+    owner = given.get("owner")
+    lock = {"owner": owner, "reentrant": owner is not None}
+    lease = {"lease": seconds(given["lease"])} if "lease" in given else {}
+    match given.get("mode", "").replace("/", ":").split(":"):
+        case ["permits", count, of]:
+            semaphore = client.semaphore(name, int(of), **lease)
+            return semaphore.hold(**how(given), permits=int(count))
+        case ["shared"]:
+            return client.rwlock(name, **lease, **lock).reader_lock.hold(**how(given))
+        case _:
+            return client.lock(name, **lease, **lock).hold(**how(given))
 
 
 def drain(words: list[str]) -> dict[str, float]:

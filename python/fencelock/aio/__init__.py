@@ -19,5 +19,7 @@ from __future__ import annotations
 from fencelock.aio.client import Client, connect
 from fencelock.aio.hold import Hold, Lost
 from fencelock.aio.lock import Lock
+from fencelock.aio.rwlock import RWLock
+from fencelock.aio.semaphore import Semaphore
 
-__all__ = ["Client", "Hold", "Lock", "Lost", "connect"]
+__all__ = ["Client", "Hold", "Lock", "Lost", "RWLock", "Semaphore", "connect"]

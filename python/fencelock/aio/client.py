@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from fencelock import _decorator, _native, _process
 from fencelock._stack import Stacks
+from fencelock._taken import Home
 from fencelock.aio import _port
 from fencelock.aio.hold import Hold
 from fencelock.aio.lock import Lock
+from fencelock.aio.rwlock import RWLock
+from fencelock.aio.semaphore import Semaphore
 from fencelock.client import given
 from fencelock.errors import InvalidArgumentError
 
@@ -68,12 +71,13 @@ class Client:
     `fork` its methods raise `ClosedError`: connect again there.
     """
 
-    __slots__ = ("__weakref__", "_native", "_stacks")
+    __slots__ = ("__weakref__", "_native", "_stacks", "_taken")
 
     def __init__(self, native: _native.Client) -> None:
         """Not for users: see `connect`."""
         self._native = native
         self._stacks: Stacks[Hold] = Stacks()
+        self._taken: Home[Hold] = Home()
         _process.watch(self)
 
     def lock(
@@ -119,11 +123,66 @@ class Client:
             raise_on_lost=raise_on_lost,
         )
 
-    def locked(self, template: str, **options: Any) -> Callable[[_F], _F]:
+    def rwlock(
+        self,
+        name: str,
+        *,
+        lease: float | timedelta | None = None,
+        max_hold: float | timedelta | None = None,
+        owner: str | None = None,
+        reentrant: bool = True,
+        raise_on_lost: bool = True,
+        cancel_on_lost: bool = False,
+    ) -> RWLock:
+        """Give the read-write lock `name`. Cheap, and asks the store nothing.
+
+        Its sides are `Lock`s: `reader_lock`, and `writer_lock`, which is `Client.lock(name)`. For
+        the options and errors see there.
+
+        Raises:
+            UnsupportedError: The store has none: see `Capabilities.shared`.
+        """
+        options: dict[str, Any] = {
+            "stacks": self._stacks,
+            "cancel_on_lost": cancel_on_lost,
+            "lease": lease,
+            "max_hold": max_hold,
+            "owner": owner,
+            "reentrant": reentrant,
+            "raise_on_lost": raise_on_lost,
+        }
+        reader = Lock(self._native, name, mode="shared", **options)
+        return RWLock(reader, Lock(self._native, name, **options))
+
+    def semaphore(
+        self,
+        name: str,
+        permits: int,
+        *,
+        lease: float | timedelta | None = None,
+        max_hold: float | timedelta | None = None,
+        raise_on_lost: bool = True,
+        cancel_on_lost: bool = False,
+    ) -> Semaphore:
+        """Give the semaphore `name` with so many permits. Cheap, and asks the store nothing.
+
+        For the arguments and errors see `fencelock.Client.semaphore`, for `cancel_on_lost`
+        `Client.lock`.
+        """
+        options = {
+            "cancel_on_lost": cancel_on_lost,
+            "lease": lease,
+            "max_hold": max_hold,
+            "raise_on_lost": raise_on_lost,
+        }
+        return Semaphore(self._native, name, permits, self._taken.of(name), options)
+
+    def locked(self, template: str, *, shared: bool = False, **options: Any) -> Callable[[_F], _F]:
         """Decorate a coroutine function so that it runs under a lock.
 
         `template` is the lock's name, in which `{parameter}` stands for an argument of the call.
-        Takes the options of `Client.lock`.
+        With `shared` it only reads, under the `reader_lock` of `Client.rwlock`. Takes the options
+        of `Client.lock`.
 
         Raises:
             InvalidArgumentError: The template names no parameter of the function, or it is no
@@ -151,7 +210,13 @@ class Client:
 
             @functools.wraps(function)
             async def run(*args: Any, **kwargs: Any) -> Any:
-                async with self.lock(name(*args, **kwargs), **options):
+                lock = name(*args, **kwargs)
+                side = (
+                    self.rwlock(lock, **options).reader_lock
+                    if shared
+                    else self.lock(lock, **options)
+                )
+                async with side:
                     return await function(*args, **kwargs)
 
             return run  # type: ignore[return-value]

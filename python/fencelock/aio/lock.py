@@ -27,7 +27,7 @@ class Lock(_native.BaseLock):
 
     From `Client.lock`. One object may be used by many tasks, and all objects of one client that
     have the same name and kind of owner are the same lock: what one acquires another releases, and
-    what was acquired stays held when its object is collected.
+    what was acquired stays held when its object is collected. A side of a `RWLock` is one, too.
 
     >>> import asyncio
     >>> from fencelock import aio
@@ -57,7 +57,8 @@ class Lock(_native.BaseLock):
         if cancel_on_lost and not lock.raise_on_lost:
             text = "a task that is cancelled by the loss must be told: raise_on_lost has to be True"
             raise InvalidArgumentError(text)
-        lock._stack = (stacks or Stacks()).of(name, options.get("owner"), lock.per_owner)
+        home = stacks or Stacks()
+        lock._stack = home.of(name, options.get("owner"), lock.per_owner, lock.mode)
         lock._cancel_on_lost = cancel_on_lost
         return lock
 
@@ -77,6 +78,7 @@ class Lock(_native.BaseLock):
         Raises:
             UnavailableError: The store could not be asked within the timeout. Without a timeout an
                 outage is waited out.
+            WouldDeadlockError: The owner reads the lock already, and this would wait for it to end.
             InvalidArgumentError: The arguments contradict each other, or the timeout is negative.
         """
         return self._acquire(self._caller(), blocking, timeout)
@@ -156,7 +158,8 @@ class Lock(_native.BaseLock):
     def __repr__(self) -> str:
         """Show the name and whether it is held through this object."""
         state = "locked" if self._stack else "unlocked"
-        return f"<fencelock.aio.Lock {self.name!r} object at {id(self):#x} [{state}]>"
+        side = " to read" if self.mode == "shared" else ""
+        return f"<fencelock.aio.Lock {self.name!r}{side} object at {id(self):#x} [{state}]>"
 
     def _owner(self) -> int:
         return _port.here().owner() if self.per_owner else 0

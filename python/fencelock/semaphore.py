@@ -1,0 +1,162 @@
+"""A semaphore, for threads."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from fencelock import _gevent, _native
+from fencelock._taken import Taken
+from fencelock.errors import ContendedError, NotHeldError, TimedOutError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from fencelock._native import Hold, Lock
+
+__all__ = ["Semaphore"]
+
+
+def not_held(name: str) -> NotHeldError:
+    """Make the error of a release too many."""
+    return NotHeldError(f"cannot release the semaphore {name!r}: `acquire` has taken no permits")
+
+
+class Semaphore:
+    """A `threading.BoundedSemaphore` across machines: so many permits, taken and given back.
+
+    From `Client.semaphore`. One object may be used by many threads, and all objects of one client
+    that have the same name are the same semaphore. Who waits is served in the order of arrival, and
+    a small request does not pass a larger one. Permits have no owner: a thread that acquires again
+    takes more of them, and may wait for its own. Those of a process that died are free when their
+    lease has ended.
+
+    >>> import fencelock
+    >>> client = fencelock.connect("memory:")
+    >>> mailers = client.semaphore("mailers", 3)
+    >>> with mailers:
+    ...     mailers.available_permits()
+    2
+    >>> mailers.acquire(permits=3), mailers.acquire(blocking=False)
+    (True, False)
+    >>> mailers.release()
+    >>> mailers.available_permits()
+    3
+    """
+
+    __slots__ = ("__weakref__", "_client", "_entered", "_one", "_options", "_permits", "_taken")
+
+    def __init__(
+        self,
+        client: _native.Client,
+        name: str,
+        permits: int,
+        taken: Taken[Hold],
+        options: dict[str, Any],
+    ) -> None:
+        """Not for users: see `Client.semaphore`."""
+        self._client = client
+        self._permits = permits
+        self._options = options
+        self._one = _gevent.permits(client, name, (1, permits), options)
+        self._taken = taken
+        self._entered: Taken[Hold] = Taken()
+
+    @property
+    def name(self) -> str:
+        """The semaphore's name."""
+        return self._one.name
+
+    @property
+    def permits(self) -> int:
+        """How many permits it has, as `Client.semaphore` was told."""
+        return self._permits
+
+    def acquire(
+        self, blocking: bool = True, timeout: float | None = None, permits: int = 1
+    ) -> bool:
+        """Take permits, all of them at once; returns whether they were taken.
+
+        Waits as long as it takes, or for `timeout` seconds, or with `blocking=False` not at all. A
+        timeout of -1, None or infinity is none. The wait lets other threads run and ends at once
+        with Ctrl-C.
+
+        Raises:
+            InvalidArgumentError: `permits` is not 1 to the semaphore's number, the arguments
+                contradict each other, or the timeout is negative.
+            MisconfiguredError: Others hold or wait who named another number of permits, or the name
+                is a lock's.
+            UnavailableError: As for a lock.
+        """
+        try:
+            hold = self.hold(blocking, timeout, permits)
+        except (ContendedError, TimedOutError):
+            return False
+        self._taken.put(threading.get_ident(), hold)
+        return True
+
+    def release(self) -> None:
+        """Give back what this thread's latest `acquire` took, or else the latest of any thread.
+
+        Raises:
+            NotHeldError: Nothing is out by `acquire` (a `RuntimeError`).
+            LostError: The permits had come back before: more may have been at work than allowed.
+            UnavailableError: The store did not answer; the release goes on in the background.
+        """
+        hold = self._taken.take(threading.get_ident())
+        if hold is None:
+            raise not_held(self.name)
+        hold.release()
+
+    def hold(self, blocking: bool = True, timeout: float | None = None, permits: int = 1) -> Hold:
+        """Take permits and return the hold, which a `with` gives back.
+
+        >>> import fencelock
+        >>> client = fencelock.connect("memory:")
+        >>> with client.semaphore("ports", 4).hold(timeout=5, permits=2) as hold:
+        ...     hold.valid
+        True
+
+        Raises:
+            ContendedError: With `blocking=False`, when too few are free, or others wait.
+            TimedOutError: Too few were free for `timeout` seconds.
+            InvalidArgumentError, ...: As `acquire`.
+        """
+        return self._taking(permits).hold(blocking, timeout)
+
+    def available_permits(self) -> int:
+        """Return how many permits are free, by the store's word: for display, never to decide.
+
+        It may have changed when the answer arrives, and who waits comes first.
+
+        Raises:
+            UnavailableError: The store did not answer.
+        """
+        return _gevent.run(self._client.available_permits, self.name, self._permits)
+
+    def __enter__(self) -> Hold:
+        """Take a permit and give the hold."""
+        hold = self._one.hold()
+        self._entered.put(threading.get_ident(), hold)
+        return hold
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Give it back. Raises `LostError` when it was lost and the body raised nothing."""
+        hold = self._entered.leave(threading.get_ident())
+        if hold is None:
+            raise not_held(self.name)
+        hold.__exit__(kind, error, traceback)
+
+    def __repr__(self) -> str:
+        """Show the name and the number of permits."""
+        return f"<fencelock.Semaphore {self.name!r} permits={self._permits} at {id(self):#x}>"
+
+    def _taking(self, count: int) -> Lock:
+        if count == 1:
+            return self._one
+        return _gevent.permits(self._client, self.name, (count, self._permits), self._options)
