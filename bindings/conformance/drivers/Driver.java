@@ -1,5 +1,6 @@
 import io.fencelock.ClientBuilder;
 import io.fencelock.DistributedLock;
+import io.fencelock.DistributedSemaphore;
 import io.fencelock.FencelockClient;
 import io.fencelock.FencelockFailure;
 import io.fencelock.Hold;
@@ -21,7 +22,7 @@ final class Driver {
     private static final Duration ENDLESS = Duration.ofSeconds(Long.MAX_VALUE);
     private static final Map<String, FencelockClient> CLIENTS = new ConcurrentHashMap<>();
     private static final Map<String, Hold> HOLDS = new ConcurrentHashMap<>();
-    private static final Map<String, CompletableFuture<Hold>> WAITS = new ConcurrentHashMap<>();
+    private static final Map<String, CompletableFuture<? extends Hold>> WAITS = new ConcurrentHashMap<>();
 
     public static void main(String[] arguments) throws Exception {
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
@@ -41,7 +42,7 @@ final class Driver {
                     return;
                 }
                 CLIENTS.put(tag, client);
-                say("opened", tag, "id=" + client.id());
+                say("opened", tag, "id=" + client.id() + " knows=modes");
             });
             case "acquire", "attach" -> {
                 String rest = String.join(" ", Arrays.copyOfRange(words, 2, words.length));
@@ -50,7 +51,7 @@ final class Driver {
                 await(tag, verb.equals("attach") ? client.attachAsync(words[1]) : begin(client, words));
             }
             case "cancel" -> {
-                CompletableFuture<Hold> wait = WAITS.get(tag);
+                CompletableFuture<? extends Hold> wait = WAITS.get(tag);
                 if (wait != null) wait.cancel(false);
             }
             case "look" -> {
@@ -124,10 +125,13 @@ final class Driver {
         });
     }
 
-    private static CompletableFuture<Hold> begin(FencelockClient client, String[] words) {
+    private static CompletableFuture<? extends Hold> begin(FencelockClient client, String[] words) {
         Map<String, String> options = Arrays.stream(words).filter(it -> it.contains("="))
                 .map(it -> it.split("=", 2)).collect(Collectors.toMap(it -> it[0], it -> it[1]));
-        DistributedLock lock = client.lock(words[1]);
+        String mode = options.getOrDefault("mode", "exclusive");
+        if (mode.startsWith("permits:")) return take(client, words[1], mode.substring(8).split("/"), options);
+        boolean shared = mode.equals("shared");
+        DistributedLock lock = shared ? client.readWriteLock(words[1]).readLock() : client.lock(words[1]);
         String owner = options.get("owner");
         lock = owner == null ? lock.nonReentrant() : lock.withOwner(Owner.of(owner));
         if (options.containsKey("lease")) lock = lock.withLease(span(options.get("lease")));
@@ -140,7 +144,21 @@ final class Driver {
         };
     }
 
-    private static void await(String tag, CompletableFuture<Hold> wait) {
+    private static CompletableFuture<? extends Hold> take(
+            FencelockClient client, String name, String[] numbers, Map<String, String> options) {
+        int count = Integer.parseInt(numbers[0]);
+        DistributedSemaphore semaphore = client.semaphore(name, Integer.parseInt(numbers[1]));
+        if (options.containsKey("lease")) semaphore = semaphore.withLease(span(options.get("lease")));
+        String wait = options.getOrDefault("wait", "forever");
+        return switch (wait) {
+            case "try" -> semaphore.acquireAsync(count, Duration.ZERO);
+            case "forever" -> semaphore.acquireAsync(count);
+            case "endless" -> semaphore.acquireAsync(count, ENDLESS);
+            default -> semaphore.acquireAsync(count, span(wait));
+        };
+    }
+
+    private static void await(String tag, CompletableFuture<? extends Hold> wait) {
         WAITS.put(tag, wait);
         wait.whenComplete((hold, error) -> {
             WAITS.remove(tag);

@@ -153,7 +153,7 @@ static jint native_capabilities(JNIEnv *env, jclass native, jlong client) {
     fencelock_capabilities can = {0};
     if (!capabilities(env, native, client, &can)) return 0;
     return can.processes | can.durable << 1 | can.owners << 2 | can.leases << 3 |
-           can.abandoned << 4 | can.paths << 5;
+           can.abandoned << 4 | can.paths << 5 | can.shared << 6 | can.permits << 7;
 }
 
 static jlong native_ping(JNIEnv *env, jclass native, jlong client) {
@@ -306,7 +306,7 @@ static jlongArray native_inspectionNumbers(JNIEnv *env, jclass native, jlong han
     fencelock_inspection *inspection = AS(inspection, handle);
     fencelock_lock_info lock = {.size = sizeof lock};
     if (thrown(env, native, fencelock_inspection_lock(inspection, &lock), NULL)) return NULL;
-    size_t count = 6 + 4 * lock.hold_count + 3 * lock.waiter_count;
+    size_t count = 6 + 8 * lock.hold_count + 5 * lock.waiter_count;
     jlong *numbers = allocate(env, count, sizeof *numbers);
     if (numbers == NULL) return NULL;
     jlong *next = numbers;
@@ -323,6 +323,10 @@ static jlongArray native_inspectionNumbers(JNIEnv *env, jclass native, jlong han
         *next++ = hold.lease_ns;
         *next++ = hold.claim;
         *next++ = hold.local_waiters;
+        *next++ = (jlong)hold.token;
+        *next++ = hold.mode;
+        *next++ = hold.permits;
+        *next++ = hold.of;
     }
     for (size_t i = 0; i < lock.waiter_count; i++) {
         fencelock_waiter_info waiter = {.size = sizeof waiter};
@@ -330,6 +334,8 @@ static jlongArray native_inspectionNumbers(JNIEnv *env, jclass native, jlong han
         *next++ = waiter.heard_ago_ns;
         *next++ = waiter.silent;
         *next++ = waiter.local_waiters;
+        *next++ = waiter.mode;
+        *next++ = waiter.permits;
     }
     jlongArray array = (*env)->NewLongArray(env, (jsize)count);
     if (array != NULL) (*env)->SetLongArrayRegion(env, array, 0, (jsize)count, numbers);
@@ -341,7 +347,7 @@ static jobjectArray native_inspectionTexts(JNIEnv *env, jclass native, jlong han
     fencelock_inspection *inspection = AS(inspection, handle);
     fencelock_lock_info lock = {.size = sizeof lock};
     if (thrown(env, native, fencelock_inspection_lock(inspection, &lock), NULL)) return NULL;
-    size_t count = 2 + 3 * lock.hold_count + 4 * lock.waiter_count;
+    size_t count = 2 + 4 * lock.hold_count + 4 * lock.waiter_count;
     fencelock_string *texts = allocate(env, count, sizeof *texts);
     if (texts == NULL) return NULL;
     fencelock_string *next = texts;
@@ -353,6 +359,7 @@ static jobjectArray native_inspectionTexts(JNIEnv *env, jclass native, jlong han
         *next++ = hold.id;
         *next++ = hold.client;
         *next++ = hold.label;
+        *next++ = hold.owner;
     }
     for (size_t i = 0; i < lock.waiter_count; i++) {
         fencelock_waiter_info waiter = {.size = sizeof waiter};

@@ -1,4 +1,4 @@
-/* The native methods of a lock, and of what waits for it. */
+/* The native methods of a lock and a semaphore, and of what waits for them. */
 #include "fencelock_java.h"
 
 static jlong native_lock(JNIEnv *env, jclass native, jlong client, jbyteArray name) {
@@ -12,6 +12,62 @@ static jlong native_lock(JNIEnv *env, jclass native, jlong client, jbyteArray na
     }
     bytes_close(&text);
     return NUMBER(lock);
+}
+
+/* The side of a read-write lock that reads. */
+static jlong native_readLock(JNIEnv *env, jclass native, jlong client, jbyteArray name) {
+    bytes text;
+    fencelock_rwlock *rwlock = NULL;
+    fencelock_lock *lock = NULL;
+    if (bytes_open(env, &text, name)) {
+        fencelock_error *error = NULL;
+        fencelock_status status =
+            fencelock_client_rwlock(AS(client, client), text.data, text.length, &rwlock, &error);
+        if (status == FENCELOCK_OK) status = fencelock_rwlock_reader(rwlock, &lock, &error);
+        fencelock_rwlock_free(rwlock);
+        thrown(env, native, status, error);
+    }
+    bytes_close(&text);
+    return NUMBER(lock);
+}
+
+static jlong native_semaphore(JNIEnv *env, jclass native, jlong client, jbyteArray name,
+                              jint permits) {
+    bytes text;
+    fencelock_semaphore *semaphore = NULL;
+    if (bytes_open(env, &text, name)) {
+        fencelock_error *error = NULL;
+        fencelock_status status =
+            fencelock_client_semaphore(AS(client, client), text.data, text.length,
+                                       (uint32_t)permits, &semaphore, &error);
+        thrown(env, native, status, error);
+    }
+    bytes_close(&text);
+    return NUMBER(semaphore);
+}
+
+static void native_freeSemaphore(JNIEnv *env, jclass native, jlong semaphore) {
+    (void)env, (void)native;
+    fencelock_semaphore_free(AS(semaphore, semaphore));
+}
+
+static jint native_availablePermits(JNIEnv *env, jclass native, jlong semaphore) {
+    uint32_t available = 0;
+    fencelock_error *error = NULL;
+    fencelock_status status =
+        fencelock_semaphore_available_permits(AS(semaphore, semaphore), &available, &error);
+    thrown(env, native, status, error);
+    return (jint)available;
+}
+
+static void native_availablePermitsAsync(JNIEnv *env, jclass native, jlong semaphore,
+                                         jobject completion) {
+    fencelock_error *error = NULL;
+    jobject target = global_of(env, completion);
+    if (target == NULL) return;
+    fencelock_status status = fencelock_semaphore_available_permits_async(
+        AS(semaphore, semaphore), on_completion, target, &error);
+    if (thrown(env, native, status, error)) (*env)->DeleteGlobalRef(env, target);
 }
 
 static void native_freeLock(JNIEnv *env, jclass native, jlong lock) {
@@ -86,6 +142,26 @@ static jlong native_acquire(JNIEnv *env, jclass native, jlong lock, jlong timeou
     return started(env, native, status, error, &now, operation, completion, target);
 }
 
+static jlong native_acquirePermits(JNIEnv *env, jclass native, jlong semaphore, jint count,
+                                   jlong timeout, jlong lease, jlong max_hold, jlong block,
+                                   jobject completion) {
+    fencelock_acquire_options options = FENCELOCK_ACQUIRE_OPTIONS_INIT;
+    options.owner_kind = FENCELOCK_OWNER_FRESH;
+    options.timeout_ns = timeout;
+    options.lease_ns = lease;
+    options.max_hold_ns = max_hold;
+    options.block_ns = block;
+    fencelock_completion now = FENCELOCK_COMPLETION_INIT;
+    fencelock_operation *operation = NULL;
+    fencelock_error *error = NULL;
+    jobject target = global_of(env, completion);
+    if (target == NULL) return 0;
+    fencelock_status status =
+        fencelock_semaphore_acquire_async(AS(semaphore, semaphore), (uint32_t)count, &options,
+                                          &now, on_completion, target, &operation, &error);
+    return started(env, native, status, error, &now, operation, completion, target);
+}
+
 static jlong native_holdCount(JNIEnv *env, jclass native, jlong lock, jint kind, jlong number,
                               jbyteArray owner) {
     bytes text;
@@ -142,7 +218,13 @@ static void native_freeOperation(JNIEnv *env, jclass native, jlong operation) {
 
 static const JNINativeMethod methods[] = {
     METHOD(lock, "(J" BYTES ")J"),
+    METHOD(readLock, "(J" BYTES ")J"),
     METHOD(freeLock, "(J)V"),
+    METHOD(semaphore, "(J" BYTES "I)J"),
+    METHOD(freeSemaphore, "(J)V"),
+    METHOD(availablePermits, "(J)I"),
+    METHOD(availablePermitsAsync, "(J" COMPLETION ")V"),
+    METHOD(acquirePermits, "(JIJJJJ" COMPLETION ")J"),
     METHOD(isLocked, "(J)Z"),
     METHOD(isLockedAsync, "(J" COMPLETION ")V"),
     METHOD(acquire, "(JJJJIJ" BYTES "J" COMPLETION ")J"),

@@ -11,6 +11,8 @@ package io.fencelock;
  * @param abandoned whether {@link Hold#previousAbandoned} is known
  * @param paths whether names of locks are paths: slashes separate, no part is empty, and a lock does
  *     not lie below another
+ * @param shared whether it has read-write locks, see {@link FencelockClient#readWriteLock}
+ * @param permits whether it has semaphores, see {@link FencelockClient#semaphore}
  */
 public record Capabilities(
         String store,
@@ -19,4 +21,6 @@ public record Capabilities(
         boolean owners,
         boolean leases,
         boolean abandoned,
-        boolean paths) {}
+        boolean paths,
+        boolean shared,
+        boolean permits) {}

@@ -58,7 +58,7 @@ final class Deferred<T extends @Nullable Object> extends Completion {
         Deferred<T> deferred = new Deferred<>(executor, quiet, conversion, discard);
         try {
             deferred.bind(start.begin(deferred));
-        } catch (FencelockException | NotHeldException e) {
+        } catch (FencelockException | NotHeldException | WouldDeadlockException e) {
             deferred.future.completeExceptionally(e);
         }
         return deferred.future;

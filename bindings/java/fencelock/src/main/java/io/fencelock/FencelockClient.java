@@ -72,6 +72,29 @@ public interface FencelockClient extends AutoCloseable {
     DistributedLock lock(String name);
 
     /**
+     * The read-write lock {@code name}, whose side that writes is {@link #lock} of that name. Asks the
+     * store nothing, and may be called again and again.
+     *
+     * @param name as of {@link #lock}
+     * @return the lock
+     * @throws InvalidArgumentException for another name
+     * @throws UnsupportedByStoreException on a store that has none, see {@link Capabilities#shared}
+     */
+    DistributedReadWriteLock readWriteLock(String name);
+
+    /**
+     * The semaphore {@code name}. Asks the store nothing, and may be called again and again.
+     *
+     * @param name as of {@link #lock}
+     * @param permits how many there are: 1 to 1,000,000. Everybody who holds or waits must say the same
+     *     number; once nobody does, the next one says how many there are
+     * @return the semaphore
+     * @throws InvalidArgumentException for another name or number
+     * @throws UnsupportedByStoreException on a store that has none, see {@link Capabilities#permits}
+     */
+    DistributedSemaphore semaphore(String name, int permits);
+
+    /**
      * Goes on with a hold of another process.
      *
      * @param ticket of {@link Hold#ticket}

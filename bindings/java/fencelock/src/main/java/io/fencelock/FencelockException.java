@@ -11,7 +11,6 @@ public abstract sealed class FencelockException extends RuntimeException impleme
                 InvalidArgumentException,
                 UnsupportedByStoreException,
                 ClientClosedException,
-                WouldDeadlockException,
                 InternalErrorException {
     private static final long serialVersionUID = 1L;
 

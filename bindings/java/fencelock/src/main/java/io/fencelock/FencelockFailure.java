@@ -1,11 +1,13 @@
 package io.fencelock;
 
 /**
- * What every exception of Fencelock can tell. All of them are {@link FencelockException}s but
- * {@link NotHeldException}, which has to be an {@link IllegalMonitorStateException}, because that is
- * what {@link java.util.concurrent.locks.Lock} promises.
+ * What every exception of Fencelock can tell. All of them are {@link FencelockException}s but the two
+ * that tell of a mistake in the program, {@link NotHeldException} and {@link WouldDeadlockException}:
+ * they have to be {@link IllegalMonitorStateException}s, because that is what {@link
+ * java.util.concurrent.locks.Lock} promises.
  */
-public sealed interface FencelockFailure permits FencelockException, NotHeldException {
+public sealed interface FencelockFailure
+        permits FencelockException, NotHeldException, WouldDeadlockException {
     /**
      * What went wrong.
      *

@@ -11,12 +11,13 @@ import org.jspecify.annotations.Nullable;
  * A lock as the store sees it, for people.
  *
  * @param name the lock
- * @param owner the explicit owner of the present holds, if they have one
- * @param token the token of the present holds, or 0
+ * @param owner the explicit owner of the present holds, if they have one; null while readers have
+ *     the lock
+ * @param token the token of the present holds, the highest of them where each has its own; or 0
  * @param lastToken the highest token reserved so far
  * @param abandoned what the next holder will be told of its predecessor
  * @param holds the present holds: none when the lock is free, several when an explicit owner
- *     re-entered
+ *     re-entered, and of readers and of a semaphore
  * @param waiters who waits, first come first: an entry for each client, and 256 at the most
  * @param waiting how many wait in all: the whole queue, and who waits within the clients of the
  *     holds and waiters that are shown, as far as that is known
@@ -43,6 +44,11 @@ public record LockInfo(
      * @param localWaiters how many wait within its client, which hands the lock on among them, as
      *     that said with its latest acquire or renewal: up to a third of a lease old, and 65,535 at
      *     the most; exact for the client that asks; empty where it is unknown (ZooKeeper)
+     * @param token its token
+     * @param owner its explicit owner, if it has one
+     * @param mode how it shares the lock
+     * @param permits how many permits it has; 0 of a lock
+     * @param of how many permits there are, as it was said when it was acquired; 0 of a lock
      */
     public record HoldInfo(
             String id,
@@ -51,7 +57,12 @@ public record LockInfo(
             Duration expiresIn,
             Duration lease,
             boolean claim,
-            OptionalInt localWaiters) {}
+            OptionalInt localWaiters,
+            long token,
+            @Nullable String owner,
+            LockMode mode,
+            int permits,
+            int of) {}
 
     /**
      * A waiter.
@@ -63,6 +74,8 @@ public record LockInfo(
      * @param heardAgo since when nothing was heard of it
      * @param silent whether that is so long that it is passed over
      * @param localWaiters how many more wait within its client, as for a hold
+     * @param mode how it wants to share the lock
+     * @param permits how many permits it wants; 0 of a lock
      */
     public record WaiterInfo(
             String id,
@@ -71,7 +84,9 @@ public record LockInfo(
             @Nullable String owner,
             Duration heardAgo,
             boolean silent,
-            OptionalInt localWaiters) {}
+            OptionalInt localWaiters,
+            LockMode mode,
+            int permits) {}
 
     /** Reads a native inspection, and frees it. */
     static LockInfo take(long handle) {
@@ -86,7 +101,7 @@ public record LockInfo(
         int n = 6;
         int t = 2;
         List<HoldInfo> holds = new ArrayList<>();
-        for (long i = 0; i < numbers[3]; i++, n += 4, t += 3) {
+        for (long i = 0; i < numbers[3]; i++, n += 8, t += 4) {
             holds.add(
                     new HoldInfo(
                             text(texts[t]),
@@ -95,10 +110,15 @@ public record LockInfo(
                             Duration.ofNanos(numbers[n]),
                             Duration.ofNanos(numbers[n + 1]),
                             numbers[n + 2] != 0,
-                            known(numbers[n + 3])));
+                            known(numbers[n + 3]),
+                            numbers[n + 4],
+                            optional(texts[t + 3]),
+                            LockMode.of(numbers[n + 5]),
+                            (int) numbers[n + 6],
+                            (int) numbers[n + 7]));
         }
         List<WaiterInfo> waiters = new ArrayList<>();
-        for (long i = 0; i < numbers[4]; i++, n += 3, t += 4) {
+        for (long i = 0; i < numbers[4]; i++, n += 5, t += 4) {
             waiters.add(
                     new WaiterInfo(
                             text(texts[t]),
@@ -107,7 +127,9 @@ public record LockInfo(
                             optional(texts[t + 3]),
                             Duration.ofNanos(numbers[n]),
                             numbers[n + 1] != 0,
-                            known(numbers[n + 2])));
+                            known(numbers[n + 2]),
+                            LockMode.of(numbers[n + 3]),
+                            (int) numbers[n + 4]));
         }
         return new LockInfo(
                 text(texts[0]),

@@ -8,13 +8,16 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A lock of a client, the same for all {@link NativeLock}s of its name: who entered it how
- * often through the methods of {@link java.util.concurrent.locks.Lock}. The client refers to it
+ * A lock of a client, or the side of a read-write lock that reads, the same for all {@link
+ * NativeLock}s of its name: who entered it how often through the methods of {@link java.util.concurrent.locks.Lock}. The client refers to it
  * weakly while nobody has entered.
  */
 final class LockState {
     final NativeClient client;
     final String name;
+
+    /** Whether it is the side that reads. */
+    final boolean reads;
 
     /** The native lock; an argument of nearly every call. */
     final long handle;
@@ -41,11 +44,14 @@ final class LockState {
     LockState(
             NativeClient client,
             String name,
+            boolean reads,
             Cleaner cleaner,
             ReferenceQueue<LockState> queue) {
         this.client = client;
         this.name = name;
-        handle = Native.lock(client.handle(), Text.encode("the name of a lock", name));
+        this.reads = reads;
+        byte[] text = Text.encode("the name of a lock", name);
+        handle = reads ? Native.readLock(client.handle(), text) : Native.lock(client.handle(), text);
         levels = new ConcurrentHashMap<>(4);
         anchor = new Anchor(name, this, queue);
         cleaner.register(this, new Sweep(handle, levels));

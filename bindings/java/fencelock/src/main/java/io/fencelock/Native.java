@@ -54,7 +54,7 @@ final class Native {
 
     static native byte[] storeName(long client);
 
-    /** Bits, from the lowest: processes, durable, owners, leases, abandoned. */
+    /** Bits, from the lowest: processes, durable, owners, leases, abandoned, paths, shared, permits. */
     static native int capabilities(long client);
 
     static native long ping(long client);
@@ -84,17 +84,20 @@ final class Native {
 
     /**
      * Token, last token, abandoned, number of holds, number of waiters, how many wait in all; for
-     * each hold expiresIn, lease, claim, local waiters or -1; for each waiter heardAgo, silent, local
-     * waiters or -1.
+     * each hold expiresIn, lease, claim, local waiters or -1, token, mode, permits, of how many; for
+     * each waiter heardAgo, silent, local waiters or -1, mode, permits.
      */
     static native long[] inspectionNumbers(long inspection);
 
-    /** Name, owner; for each hold id, client, label; for each waiter id, client, label, owner. */
+    /** Name, owner; for each hold id, client, label, owner; for each waiter id, client, label, owner. */
     static native byte @Nullable [][] inspectionTexts(long inspection);
 
     static native void freeInspection(long inspection);
 
     static native long lock(long client, byte[] name);
+
+    /** The side of a read-write lock that reads. */
+    static native long readLock(long client, byte[] name);
 
     static native void freeLock(long lock);
 
@@ -114,6 +117,24 @@ final class Native {
             int ownerKind,
             long ownerNumber,
             byte @Nullable [] owner,
+            long block,
+            Completion completion);
+
+    static native long semaphore(long client, byte[] name, int permits);
+
+    static native void freeSemaphore(long semaphore);
+
+    static native int availablePermits(long semaphore);
+
+    static native void availablePermitsAsync(long semaphore, Completion completion);
+
+    /** As {@link #acquire}. */
+    static native long acquirePermits(
+            long semaphore,
+            int count,
+            long timeout,
+            long lease,
+            long maxHold,
             long block,
             Completion completion);
 

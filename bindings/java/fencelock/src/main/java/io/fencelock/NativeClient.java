@@ -22,6 +22,7 @@ final class NativeClient implements FencelockClient {
     private final Cleaner.Cleanable cleanable;
     private final @Nullable Thread hook;
     private final ConcurrentHashMap<String, LockState.Anchor> locks = new ConcurrentHashMap<>();
+    private final ConcurrentHashMap<String, LockState.Anchor> readers = new ConcurrentHashMap<>();
     private final ReferenceQueue<LockState> forgotten = new ReferenceQueue<>();
 
     NativeClient(long handle, Executor executor, ShutdownHook.@Nullable Patience atShutdown) {
@@ -42,27 +43,46 @@ final class NativeClient implements FencelockClient {
 
     @Override
     public DistributedLock lock(String name) {
+        return side(name, false);
+    }
+
+    @Override
+    public DistributedReadWriteLock readWriteLock(String name) {
+        // First the side that a store may not have.
+        DistributedLock reader = side(name, true);
+        return new NativeReadWriteLock(reader, side(name, false));
+    }
+
+    @Override
+    public DistributedSemaphore semaphore(String name, int permits) {
+        return new NativeSemaphore(this, name, permits);
+    }
+
+    private NativeLock side(String name, boolean reads) {
         Reference<? extends LockState> gone;
         while ((gone = forgotten.poll()) != null) {
             LockState.Anchor anchor = (LockState.Anchor) gone;
             locks.remove(anchor.name, anchor);
+            readers.remove(anchor.name, anchor);
         }
-        LockState.Anchor anchor = locks.get(name);
+        LockState.Anchor anchor = (reads ? readers : locks).get(name);
         LockState state = anchor == null ? null : anchor.get();
         if (state == null) {
-            state = make(name);
+            state = make(name, reads);
         }
         return new NativeLock(state);
     }
 
-    private LockState make(String name) {
+    private LockState make(String name, boolean reads) {
         LockState[] made = new LockState[1];
-        locks.compute(
+        (reads ? readers : locks).compute(
                 name,
                 (key, old) -> {
                     LockState other = old == null ? null : old.get();
                     made[0] =
-                            other == null ? new LockState(this, name, CLEANER, forgotten) : other;
+                            other == null
+                                    ? new LockState(this, name, reads, CLEANER, forgotten)
+                                    : other;
                     return made[0].anchor();
                 });
         return made[0];
@@ -255,7 +275,9 @@ final class NativeClient implements FencelockClient {
                 (bits & 4) != 0,
                 (bits & 8) != 0,
                 (bits & 16) != 0,
-                (bits & 32) != 0);
+                (bits & 32) != 0,
+                (bits & 64) != 0,
+                (bits & 128) != 0);
     }
 
     @Override

@@ -11,9 +11,13 @@ import java.util.function.LongFunction;
 import org.jspecify.annotations.Nullable;
 
 /** A hold of the native library. */
-final class NativeHold implements Hold {
+sealed class NativeHold implements Hold permits NativePermit {
     private final NativeClient client;
     private final String name;
+
+    /** What it is held of, in a message. */
+    private final String what;
+
     private final long token;
     private final Possession possession;
     private final Cleaner.Cleanable cleanable;
@@ -22,11 +26,21 @@ final class NativeHold implements Hold {
     private @Nullable CompletableFuture<@Nullable Void> wanted;
 
     NativeHold(NativeClient client, String name, long handle, @Nullable Interrupter interrupter) {
+        this(client, name, "the lock", handle, interrupter);
+    }
+
+    NativeHold(
+            NativeClient client,
+            String name,
+            String what,
+            long handle,
+            @Nullable Interrupter interrupter) {
         this.client = client;
         this.name = name;
+        this.what = what + " \"" + name + "\"";
         this.interrupter = interrupter;
         token = Native.token(handle);
-        possession = new Possession(name, handle);
+        possession = new Possession(this.what, handle);
         cleanable = client.cleaner().register(this, possession);
     }
 
@@ -34,11 +48,11 @@ final class NativeHold implements Hold {
     private static final class Possession extends AtomicLong implements Runnable {
         private static final long serialVersionUID = 1L;
 
-        private final String name;
+        private final String what;
 
-        Possession(String name, long handle) {
+        Possession(String what, long handle) {
             super(handle);
-            this.name = name;
+            this.what = what;
         }
 
         @Override
@@ -48,9 +62,9 @@ final class NativeHold implements Hold {
                 System.getLogger("io.fencelock")
                         .log(
                                 System.Logger.Level.WARNING,
-                                "a hold of the lock \"{0}\" was forgotten: it is released now;"
+                                "a hold of {0} was forgotten: it is released now;"
                                         + " close holds, best by try-with-resources",
-                                name);
+                                what);
                 Native.freeHold(handle);
             }
         }
@@ -262,7 +276,7 @@ final class NativeHold implements Hold {
 
     private NotHeldException released() {
         return new NotHeldException(
-                "this hold of the lock \"" + name + "\" was released already: acquire it again");
+                "this hold of " + what + " was released already: acquire it again");
     }
 
     @Override

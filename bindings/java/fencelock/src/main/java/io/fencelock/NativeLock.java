@@ -10,10 +10,7 @@ import org.jspecify.annotations.Nullable;
  * A lock with the options of its acquisitions; all that is said of it once, for all of its objects,
  * is in {@link LockState}.
  */
-final class NativeLock implements DistributedLock {
-    /** For how long a platform thread waits in native code, in nanoseconds. */
-    private static final long DRIVE = 10_000_000;
-
+final class NativeLock extends Acquirer<Hold> implements DistributedLock {
     private final LockState state;
     private final @Nullable Owner owner;
     private final boolean reentrant;
@@ -187,19 +184,19 @@ final class NativeLock implements DistributedLock {
     @Override
     public Hold acquire() throws InterruptedException {
         checkInterrupt();
-        return hold(waitInterruptibly(Native.FOREVER, 0));
+        return hold(waitInterruptibly(Native.FOREVER, 0), interrupts);
     }
 
     @Override
     public Hold acquire(Duration limit) throws InterruptedException {
         checkInterrupt();
-        return hold(waitInterruptibly(Spans.patience(limit), 0));
+        return hold(waitInterruptibly(Spans.patience(limit), 0), interrupts);
     }
 
     @Override
     public @Nullable Hold tryAcquire() {
         long hold = waitFor(Native.TRY, Completion.CONTENDED);
-        return hold == 0 ? null : hold(hold);
+        return hold == 0 ? null : hold(hold, interrupts);
     }
 
     @Override
@@ -208,7 +205,7 @@ final class NativeLock implements DistributedLock {
         long hold =
                 waitInterruptibly(
                         Spans.patience(limit), Completion.CONTENDED | Completion.TIMED_OUT);
-        return hold == 0 ? null : hold(hold);
+        return hold == 0 ? null : hold(hold, interrupts);
     }
 
     @Override
@@ -234,49 +231,26 @@ final class NativeLock implements DistributedLock {
 
     // ---- the common part
 
-    /** Gives null for a status in {@code quiet}. */
-    private CompletableFuture<@Nullable Hold> start(long timeout, int quiet) {
+    @Override
+    NativeClient client() {
+        return state.client;
+    }
+
+    @Override
+    String what() {
+        return "the lock \"" + state.name + "\"" + (state.reads ? ", to read" : "");
+    }
+
+    @Override
+    long begin(long timeout, long block, Completion completion) {
+        return begin(timeout, kind(), number(), block, completion);
+    }
+
+    @Override
+    long beginForTask(long timeout, Completion completion) {
         int kind = owner == null ? Owner.FRESH : owner.kind();
         long number = owner == null ? 0 : owner.number;
-        return Deferred.start(
-                state.client.executor(),
-                quiet,
-                (hold, nothing) -> new NativeHold(state.client, state.name, hold, null),
-                Native::freeHold,
-                completion -> begin(timeout, kind, number, 0, completion));
-    }
-
-    /** Waits; an interrupt does not end it. 0 for a status in {@code quiet}. */
-    private long waitFor(long timeout, int quiet) {
-        return wait(timeout, false).result(quiet);
-    }
-
-    /** As above, but an interrupt ends it, unless the lock was granted before it came. */
-    private long waitInterruptibly(long timeout, int quiet) throws InterruptedException {
-        Parking ended = wait(timeout, true);
-        if (ended.cancelled()) {
-            Thread.interrupted();
-            throw new InterruptedException(
-                    "interrupted while waiting for the lock \"" + state.name + "\"");
-        }
-        return ended.result(quiet);
-    }
-
-    /**
-     * A platform thread drives the connection for a while, which costs no switch of threads, and
-     * parks when it takes long.
-     */
-    private Parking wait(long timeout, boolean interruptibly) {
-        Parking parking = new Parking(this);
-        long block = VirtualThreads.current() ? 0 : DRIVE;
-        long operation = begin(timeout, kind(), number(), block, parking);
-        try {
-            return parking.await(interruptibly ? operation : 0);
-        } finally {
-            if (operation != 0) {
-                Native.freeOperation(operation);
-            }
-        }
+        return begin(timeout, kind, number, 0, completion);
     }
 
     private long begin(long timeout, int kind, long number, long block, Completion completion) {
@@ -284,13 +258,8 @@ final class NativeLock implements DistributedLock {
                 state.handle, timeout, lease, maxHold, kind, number, bytes(), block, completion);
     }
 
-    private static void checkInterrupt() throws InterruptedException {
-        if (Thread.interrupted()) {
-            throw new InterruptedException();
-        }
-    }
-
-    private Hold hold(long handle) {
+    @Override
+    Hold hold(long handle, boolean interrupts) {
         Interrupter interrupter = interrupts ? Interrupter.watch(handle) : null;
         return new NativeHold(state.client, state.name, handle, interrupter);
     }
@@ -337,9 +306,9 @@ final class NativeLock implements DistributedLock {
         String who = owner == null ? "this thread" : "the owner \"" + owner + "\"";
         return new NotHeldException(
                 who
-                        + " has not locked \""
-                        + state.name
-                        + "\": unlock undoes a lock() of its own; close a Hold by its close()");
+                        + " has not locked "
+                        + what()
+                        + ": unlock undoes a lock() of its own; close a Hold by its close()");
     }
 
     /** Equal are those by which the same is acquired: of one lock of one client, with equal options. */
@@ -361,6 +330,6 @@ final class NativeLock implements DistributedLock {
 
     @Override
     public String toString() {
-        return "DistributedLock[" + state.name + "]";
+        return "DistributedLock[" + state.name + (state.reads ? ", to read]" : "]");
     }
 }

@@ -3,8 +3,7 @@ package io.fencelock;
 /**
  * The caller does not hold the lock, or has released it already. As {@link
  * java.util.concurrent.locks.Lock#unlock} suggests, it is an {@link IllegalMonitorStateException},
- * and so the only one that is not a {@link FencelockException}: it tells of a mistake in the
- * program, not of the store.
+ * and so no {@link FencelockException}: it tells of a mistake in the program, not of the store.
  */
 public final class NotHeldException extends IllegalMonitorStateException
         implements FencelockFailure {

@@ -11,9 +11,9 @@ import org.jspecify.annotations.Nullable;
 final class WithLock {
     private WithLock() {}
 
-    static <T extends @Nullable Object> CompletableFuture<T> run(
-            CompletableFuture<Hold> acquiring,
-            Function<? super Hold, ? extends CompletionStage<T>> work) {
+    static <H extends Hold, T extends @Nullable Object> CompletableFuture<T> run(
+            CompletableFuture<H> acquiring,
+            Function<? super H, ? extends CompletionStage<T>> work) {
         Objects.requireNonNull(work, "work");
         CompletableFuture<T> result = new CompletableFuture<>();
         acquiring.whenComplete(
@@ -30,9 +30,9 @@ final class WithLock {
         return result;
     }
 
-    private static <T extends @Nullable Object> CompletionStage<T> begin(
-            Hold hold,
-            Function<? super Hold, ? extends CompletionStage<T>> work,
+    private static <H extends Hold, T extends @Nullable Object> CompletionStage<T> begin(
+            H hold,
+            Function<? super H, ? extends CompletionStage<T>> work,
             CompletableFuture<T> result) {
         if (result.isDone()) {
             // Cancelled just now: nobody wants the work any more.

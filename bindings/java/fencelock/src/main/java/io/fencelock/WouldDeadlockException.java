@@ -1,7 +1,12 @@
 package io.fencelock;
 
-/** The owner has the lock shared already and wants it for itself: it would wait for its own hold. */
-public final class WouldDeadlockException extends FencelockException {
+/**
+ * The owner reads, and asks to write: it would wait for its own hold. Told at once, with nothing
+ * queued. Release the read first, or write from the start. A mistake in the program, as {@link
+ * NotHeldException} is, and so an {@link IllegalMonitorStateException} too.
+ */
+public final class WouldDeadlockException extends IllegalMonitorStateException
+        implements FencelockFailure {
     private static final long serialVersionUID = 1L;
 
     /**
@@ -10,6 +15,11 @@ public final class WouldDeadlockException extends FencelockException {
      * @param message what happened, and what to do
      */
     public WouldDeadlockException(String message) {
-        super(ErrorCode.WOULD_DEADLOCK, message);
+        super(message);
+    }
+
+    @Override
+    public ErrorCode code() {
+        return ErrorCode.WOULD_DEADLOCK;
     }
 }
