@@ -16,23 +16,35 @@ const GIVE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
 /// How many pairs are counted at a time.
 const PAIRS: u32 = 10_000;
 
-/// Counts server time for an uncontended pair of ours and for a minimal one, in turn.
+/// A reader's pair and one of permits take at most so many times what an exclusive one does.
+const SHARING: f64 = 1.5;
+
+/// Counts server time for uncontended pairs of ours, exclusive, shared and of permits, and for a minimal
+/// one, in turn.
 ///
 /// # Errors
 /// When the server does not answer.
 pub fn measure(url: &str, effort: Effort) -> Result<Vec<Gauge>> {
-    let lock = blocking::Client::connect(url)?.lock("ours/cost")?;
+    let client = blocking::Client::connect(url)?;
+    let lock = client.lock("ours/cost")?;
+    let (shared, permits) = (client.rw_lock("ours/read")?, client.semaphore("ours/permits", 5)?);
+    let pairs: [&dyn Fn() -> Result<()>; 3] =
+        [&|| Ok(lock.acquire()?.release()?), &|| Ok(shared.read()?.release()?), &|| {
+            Ok(permits.acquire()?.release()?)
+        }];
     let mut wire = bare::client(url)?.get_connection()?;
     let [take, give] = [TAKE, GIVE]
         .map(|text| redis::cmd("SCRIPT").arg("LOAD").arg(text).query::<String>(&mut wire));
     let (take, give) = (take?, give?);
-    let (mut ours, mut least) = (Vec::new(), Vec::new());
+    let (mut ours, mut least) = ([const { Vec::new() }; 3], Vec::new());
     for _ in 0..effort.rounds {
-        bare::count_anew(&mut wire)?;
-        for _ in 0..PAIRS {
-            lock.acquire()?.release()?;
+        for (pair, ours) in pairs.iter().zip(&mut ours) {
+            bare::count_anew(&mut wire)?;
+            for _ in 0..PAIRS {
+                pair()?;
+            }
+            ours.push(spent(&mut wire)?);
         }
-        ours.push(spent(&mut wire)?);
         bare::count_anew(&mut wire)?;
         for _ in 0..PAIRS {
             evalsha(&take, &["bare/cost", "bare/cost:n"]).exec(&mut wire)?;
@@ -40,10 +52,21 @@ pub fn measure(url: &str, effort: Effort) -> Result<Vec<Gauge>> {
         }
         least.push(spent(&mut wire)?);
     }
+    let [ours, read, taken] = ours;
+    let (reading, taking) = (quotients(&read, &ours), quotients(&taken, &ours));
     Ok(vec![
         Gauge::of("server time of a pair, fencelock", "µs", ours, Some(15.0)),
+        Gauge::of("server time of a pair, a reader", "µs", read, None),
+        Gauge::of("server time of a pair, a permit", "µs", taken, None),
+        Gauge::of("pair of a reader beside an exclusive one", "×", reading, Some(SHARING)),
+        Gauge::of("pair of a permit beside an exclusive one", "×", taking, Some(SHARING)),
         Gauge::of("server time of a pair, SET/INCR and GET/DEL", "µs", least, None),
     ])
+}
+
+/// Round by round.
+pub(crate) fn quotients(these: &[f64], those: &[f64]) -> Vec<f64> {
+    these.iter().zip(those).map(|(this, that)| this / that).collect()
 }
 
 fn evalsha(sha: &str, keys: &[&str]) -> redis::Cmd {

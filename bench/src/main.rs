@@ -164,7 +164,8 @@ fn zookeeper(args: &Args) -> Result<()> {
 /// A lock that up to 10,000 clients wait for.
 fn queued(args: &Args) -> Result<()> {
     let (effort, load_before) = (args.effort(), load());
-    let gauges = queue::measure(effort, Duration::from_secs(if args.quick { 5 } else { 30 }))?;
+    let window = Duration::from_secs(if args.quick { 5 } else { 30 });
+    let gauges = queue::measure(effort, window, &args.only)?;
     let part = Part { load_before, load_after: load(), cases: Vec::new(), gauges };
     let machine = Machine::here([("redis", Server::start()?.version()?)]);
     let report = QueueReport { machine, rounds: effort.rounds, queue: part };

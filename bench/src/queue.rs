@@ -4,6 +4,7 @@
 //! serve them all. Lines of all lengths stand on one server and have their turns in each round.
 
 mod crowd;
+mod holders;
 
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use redis::Connection;
 
 use crate::case::Effort;
 use crate::compare::server::{Nested, Server};
+use crate::cost::quotients;
 use crate::gauge::Gauge;
 use crate::{Result, bare, cost};
 use crowd::{Count, Crowd};
@@ -30,19 +32,42 @@ const WORK: [(&str, Work); 3] = [
 ];
 type Work = fn(&mut Crowd, &mut Connection, Count) -> Result<usize>;
 
-/// The figures of each length, and of those who only wait, counted for `window`.
+/// The parts whose names have `only`: a pair that nobody contends for, what many hold together, and what
+/// many wait for, with those who only wait, counted for `window`.
 ///
 /// # Errors
 /// When the server does not answer, or not as expected.
-pub fn measure(effort: Effort, window: Duration) -> Result<Vec<Gauge>> {
+pub fn measure(effort: Effort, window: Duration, only: &str) -> Result<Vec<Gauge>> {
     let mut server = Server::start()?;
     let mut wire = bare::client(server.url())?.get_connection()?;
-    // So that the scripts are there, and the pair is measured before anybody waits.
-    let pair = cost::measure(server.url(), effort)?;
+    bare::Scripts::load(&mut wire)?;
+    // Before anybody waits.
+    let pair = match "server time of a pair".contains(only) {
+        true => cost::measure(server.url(), effort)?,
+        false => Vec::new(),
+    };
+    let mut gauges = Vec::new();
+    if "waiting".contains(only) {
+        gauges.extend(lines(&mut server, &mut wire, effort, window)?);
+    }
+    if "holders".contains(only) {
+        gauges.extend(holders::measure(&mut wire, effort)?);
+    }
+    gauges.extend(pair);
+    Ok(gauges)
+}
+
+/// The figures of each length.
+fn lines(
+    server: &mut Server,
+    wire: &mut Connection,
+    effort: Effort,
+    window: Duration,
+) -> Result<Vec<Gauge>> {
     let mut crowds = Vec::new();
     for waiting in SIZES {
         eprintln!("  {waiting} waiting");
-        crowds.push(Crowd::gather(server.url(), &mut wire, waiting)?);
+        crowds.push(Crowd::gather(server.url(), wire, waiting)?);
     }
     let mut times = WORK.map(|_| SIZES.map(|_| Vec::new()));
     let mut rates = SIZES.map(|_| Vec::new());
@@ -50,9 +75,9 @@ pub fn measure(effort: Effort, window: Duration) -> Result<Vec<Gauge>> {
         eprintln!("  round {}", round + 1);
         for (at, crowd) in crowds.iter_mut().enumerate() {
             for ((_, work), times) in WORK.iter().zip(&mut times) {
-                times[at].push(spent(&mut wire, crowd, *work)?);
+                times[at].push(spent(wire, crowd, *work)?);
             }
-            rates[at].push(rate(&mut wire, crowd, effort.slice)?);
+            rates[at].push(rate(wire, crowd, effort.slice)?);
         }
     }
     let mut gauges = Vec::new();
@@ -73,14 +98,8 @@ pub fn measure(effort: Effort, window: Duration) -> Result<Vec<Gauge>> {
     let what = format!("time from hand-off to hand-off, {} waiting beside {}", SIZES[3], SIZES[1]);
     gauges.push(Gauge::of(what, "×", slower, Some(2.0)));
     eprintln!("  {} that only wait", SIZES[3]);
-    gauges.extend(only_wait(&mut server, &mut wire, &mut crowds[3], window)?);
-    gauges.extend(pair);
+    gauges.extend(only_wait(server, wire, &mut crowds[3], window)?);
     Ok(gauges)
-}
-
-/// Round by round.
-fn quotients(these: &[f64], those: &[f64]) -> Vec<f64> {
-    these.iter().zip(those).map(|(this, that)| this / that).collect()
 }
 
 /// Microseconds in scripts for each time that `work` is done; what a script calls is counted in it.

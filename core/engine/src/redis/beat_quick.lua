@@ -7,7 +7,7 @@ if now >= 9006099743113216 then return { err = 'CLOCK' } end
 -- Each lock's keys are three, or five.
 local polling, each = arg[2] + 0, 3
 if polling >= 2 then polling, each = polling - 2, 5 end
-local answers, left = { now }, nil
+local answers = { now }
 
 -- As it stands behind the client's name.
 local function count_of(i)
@@ -82,16 +82,23 @@ local function beat(i)
   end
 end
 
-for i = 1, #KEYS / each do
-  -- Each lock's in their order.
-  local ok, answer
-  if not (left and left[KEYS[(i - 1) * each + 1]]) then ok, answer = pcall(beat, i) end
-  if ok and answer then
-    answers[i + 1] = answer
-  else
-    left = left or {}
-    left[#left + 1], left[KEYS[(i - 1) * each + 1]] = i, true
-    answers[i + 1] = ''
+-- Answers those whom `serve` can, of `some` or of all, each lock's in their order; gives the others.
+local function answer(serve, some)
+  local rest
+  for place = 1, some and #some or #KEYS / each do
+    local i = some and some[place] or place
+    local record, ok, state = KEYS[(i - 1) * each + 1], false, nil
+    if not (rest and rest[record]) then ok, state = pcall(serve, i) end
+    if ok and state then
+      answers[i + 1] = state
+    else
+      rest = rest or {}
+      rest[#rest + 1], rest[record] = i, true
+      answers[i + 1] = ''
+    end
   end
+  return rest
 end
+
+local left = answer(beat)
 if not left then return answers end

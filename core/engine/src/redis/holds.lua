@@ -52,6 +52,15 @@ local function put_hold(s, hold, new)
   s.mark, s.ends, s.dirty = math.max(s.mark, now), math.max(s.ends, hold.deadline), true
 end
 
+-- The only hold may stand in the record: from now on it stands by itself.
+local function unfold(s)
+  if not s.one then return end
+  begin(s)
+  call('DEL', s.hash, s.due)
+  put_hold(s, s.one, true)
+  s.one, s.made = nil, true
+end
+
 local function tally(s, hold, by)
   s.held, s.out = s.held + by, s.out + by * permits(hold.mode)
   if hold.mode == '' then s.excl = s.excl + by end

@@ -19,10 +19,16 @@ local function load(at, grows, five)
   if orphans then s.v = 2 end
   s.key, s.queue, s.order, s.grows, s.count = key, queue, order, grows, count
   s.hash, s.due = KEYS[at + 3], KEYS[at + 4]
+  if s.one then
+    s.one = parse_hold(string.match(s.one, '^(%x+) (.*)$'))
+    if not s.one then return nil, 'DAMAGED' end
+    s.held, s.place, s.mark = 1, 1, s.one.deadline - s.one.lease
+    s.out, s.of = permits(s.one.mode)
+  end
   if (count > 0) ~= (entries > 0) then mend(s, entries > 0) end
   s.listed = s.count > 0 and call('ZCOUNT', order, '0', '+inf') or 0
   s.dirty = s.count + math.max(#s.holds - 1, 0) ~= s.entries
-  if s.v == 2 then mend_holds(s) end
+  if s.v == 2 and not s.one then mend_holds(s) end
   return s
 end
 
@@ -37,7 +43,7 @@ local function save_record(s)
       for _, key in ipairs({ s.queue, s.order, s.hash, s.due }) do call('PEXPIRE', key, span(s)) end
     end
     return call('HSET', s.key, 'v', '2', 'o', s.owner, 't', s.token, 'e', s.last, 'u', s.used,
-      'k', s.ticket, 'r', s.released, 'b', news(s), 'n', s.count, 's', s.mark, 'w', s.kept,
+      'k', s.ticket, 'r', s.released, 'b', news(s), 'n', s.count, 's', s.mark, 'w', s.kept, 'a', '',
       'h', digits('%d %d %d %d %d', s.held, s.excl, s.out, s.of, s.place))
   end
   local more = {}

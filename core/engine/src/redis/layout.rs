@@ -86,6 +86,12 @@ fn read(record: &[Value], queue: &[Value]) -> Option<Record> {
 /// The same with holds of their own, in the order of their grants. Where they are lost, exclusive ones
 /// may have left something half done.
 fn read_shared(mut read: Record, record: &[Value], holds: &[Value]) -> Option<Record> {
+    let one = field(record, "a").map_or(Some(""), Value::text)?;
+    if !one.is_empty() {
+        let (hold, line) = one.split_once(' ')?;
+        read.holds = vec![read_shared_hold(hold, line)?.1];
+        return Some(read);
+    }
     let mut numbers = field(record, "h")?.text()?.split(' ').map(str::parse::<u64>);
     let (_, exclusive) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
     let mut placed = Vec::new();

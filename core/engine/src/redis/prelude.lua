@@ -50,9 +50,14 @@ local function read(field)
     read_holds(s, field)
     return s
   end
+  s.v, s.owner = 2, field.o or ''
+  if (field.a or '') ~= '' then
+    s.one = field.a
+    return s
+  end
   local held, excl, out, of, place = string.match(field.h, '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
   s.held, s.excl, s.out, s.of, s.place = held + 0, excl + 0, out + 0, of + 0, place + 0
-  s.v, s.owner, s.mark, s.kept = 2, field.o or '', field.s + 0, field.w + 0
+  s.mark, s.kept = field.s + 0, field.w + 0
   return s
 end
 

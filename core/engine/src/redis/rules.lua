@@ -112,6 +112,7 @@ end
 -- Nothing outlives its lease, whatever the clock did; nobody who fell silent keeps a place for
 -- ever.
 local function tick(s)
+  unfold(s)
   local heard, unheard = false, false
   for i = #s.holds, 1, -1 do
     local hold = s.holds[i]

@@ -24,6 +24,8 @@ impl Script {
 const ACQUIRE: &str = concat!(
     include_str!("time.lua"),
     include_str!("acquire_free.lua"),
+    include_str!("together.lua"),
+    include_str!("acquire_shared.lua"),
     include_str!("head.lua"),
     include_str!("acquire_taken.lua"),
     include_str!("prelude.lua"),
@@ -36,6 +38,8 @@ const BEAT: &str = concat!(
     include_str!("time.lua"),
     include_str!("head.lua"),
     include_str!("beat_quick.lua"),
+    include_str!("together.lua"),
+    include_str!("beat_shared.lua"),
     include_str!("prelude.lua"),
     include_str!("holds.lua"),
     include_str!("keeping.lua"),
@@ -45,6 +49,8 @@ const BEAT: &str = concat!(
 const RELEASE: &str = concat!(
     include_str!("time.lua"),
     include_str!("release_last.lua"),
+    include_str!("together.lua"),
+    include_str!("release_shared.lua"),
     include_str!("head.lua"),
     include_str!("release_handed.lua"),
     include_str!("prelude.lua"),

@@ -170,7 +170,12 @@ impl Keyspace {
                 let there = self.hash(key, now_ms)?.is_some_and(|hash| hash.contains_key(field));
                 Value::Int(i64::from(there))
             }
-            ("ZADD", [key, pairs @ ..]) if !pairs.is_empty() && pairs.len().is_multiple_of(2) => {
+            ("ZADD", [key, words @ ..]) if words.len() > 1 => {
+                let only_new = words[0] == b"NX";
+                let pairs = &words[usize::from(only_new)..];
+                if !pairs.len().is_multiple_of(2) {
+                    return Err(arity(name));
+                }
                 let mut scores = Vec::with_capacity(pairs.len() / 2);
                 for pair in pairs.chunks_exact(2) {
                     let score = integer(&pair[0]);
@@ -183,7 +188,9 @@ impl Keyspace {
                 let mut added = 0;
                 if let Some(sorted) = self.sorted(key, now_ms)? {
                     for (score, member) in scores {
-                        added += usize::from(sorted.add(score, member));
+                        if !(only_new && sorted.has(member)) {
+                            added += usize::from(sorted.add(score, member));
+                        }
                     }
                 }
                 count(added)

@@ -16,6 +16,11 @@ impl Sorted {
         self.scores.len()
     }
 
+    /// Whether it has the member.
+    pub(crate) fn has(&self, member: &[u8]) -> bool {
+        self.scores.contains_key(member)
+    }
+
     /// Adds a member or moves it; whether it is new.
     pub(crate) fn add(&mut self, score: i64, member: &[u8]) -> bool {
         let old = self.scores.insert(member.to_vec(), score);

@@ -238,7 +238,8 @@ impl World {
             }
             Change::EvictHolds(at, both) => {
                 let [main, _, _, holds, due] = self.clients[0].codec.keys(&self.names[at]);
-                let shared = is_wide(&server.hash(&main));
+                let record = server.hash(&main);
+                let shared = is_wide(&record) && !stands_within(&record);
                 server.evict(&holds);
                 if both {
                     server.evict(&due);
@@ -389,7 +390,7 @@ impl World {
                 continue;
             }
             assert!(used || !wide, "free, and in layout 2: {name:?}\n{trace}");
-            if wide {
+            if wide && !stands_within(&main) {
                 check_due(server.sorted(&due), record, &format!("{name:?}\n{trace}"));
             }
         }
@@ -400,6 +401,12 @@ impl World {
 pub fn is_wide(record: &[Value]) -> bool {
     let said = [b"v", b"2"].map(|it| Value::Bytes(it.to_vec()));
     record.chunks_exact(2).any(|pair| pair == said)
+}
+
+/// Whether the only hold stands in the record itself.
+fn stands_within(record: &[Value]) -> bool {
+    let name = Value::Bytes(b"a".to_vec());
+    record.chunks_exact(2).any(|pair| pair[0] == name && pair[1] != Value::Bytes(Vec::new()))
 }
 
 /// Whether the refused request was not carried out, and may be when it is repeated.

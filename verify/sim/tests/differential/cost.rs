@@ -41,12 +41,16 @@ impl Bench {
     }
 
     fn acquire(&mut self, hold: u64, wait: bool) -> u64 {
+        self.acquire_in("job", Mode::Exclusive, hold, wait)
+    }
+
+    fn acquire_in(&mut self, lock: &str, mode: Mode, hold: u64, wait: bool) -> u64 {
         let (claim, silence) = (Duration::from_secs(1), Duration::from_secs(3));
         let ask = Acquire {
-            lock: name(),
+            lock: Name::new(lock).unwrap(),
             hold: id(hold),
             owner: None,
-            mode: Mode::Exclusive,
+            mode,
             lease: Duration::from_secs(30),
             not_after: self.now + 100_000,
             floor: 0,
@@ -59,8 +63,13 @@ impl Bench {
     }
 
     fn beat(&mut self, hold: u64) -> u64 {
+        self.beat_in("job", Mode::Exclusive, hold)
+    }
+
+    fn beat_in(&mut self, lock: &str, mode: Mode, hold: u64) -> u64 {
         let (lease, silence) = (Duration::from_secs(30), Duration::from_secs(3));
-        let beat = Beat { silence, ..Beat::new(name(), id(hold), lease) };
+        let lock = Name::new(lock).unwrap();
+        let beat = Beat { silence, mode, ..Beat::new(lock, id(hold), lease) };
         self.work(hold as usize % 4, &Op::Beat(vec![beat]))
     }
 
@@ -68,6 +77,32 @@ impl Bench {
         let release = Release { alone, ..Release::new(name(), id(hold), self.token) };
         self.work(hold as usize % 4, &Op::Release(release))
     }
+}
+
+/// Nobody waits: who shares a lock, and who takes permits.
+fn compare_shared(bench: &mut Bench, lock: &str, mode: Mode, first: u64) -> Vec<(u64, u64)> {
+    let release = |bench: &mut Bench, hold: u64| {
+        let lock = Name::new(lock).unwrap();
+        let release = Release { mode, ..Release::new(lock, id(hold), bench.token) };
+        bench.work(hold as usize % 4, &Op::Release(release))
+    };
+    let mut found = vec![
+        (52, bench.acquire_in(lock, mode, first, true)),
+        (53, bench.beat_in(lock, mode, first)),
+        (46, release(bench, first)),
+        (48, bench.acquire_in(lock, mode, first + 1, false)),
+        (74, bench.acquire_in(lock, mode, first + 2, true)),
+        (58, bench.acquire_in(lock, mode, first + 3, true)),
+    ];
+    for hold in first + 4..first + 70 {
+        found.push((58, bench.acquire_in(lock, mode, hold, true)));
+    }
+    found.push((65, bench.beat_in(lock, mode, first + 9)));
+    for hold in first + 1..first + 69 {
+        found.push((53, release(bench, hold)));
+    }
+    found.push((56, release(bench, first + 69)));
+    found
 }
 
 fn name() -> Name {
@@ -104,4 +139,14 @@ pub fn compare() {
     ];
     let dear: Vec<_> = found.iter().filter(|(_, most, found)| found > most).collect();
     assert!(dear.is_empty(), "what, how many words at the most, and how many: {dear:?}");
+    for (lock, mode, first) in
+        [("prices", Mode::Shared, 100), ("mailers", Mode::Permits { count: 1, of: 99 }, 200)]
+    {
+        let found = compare_shared(&mut bench, lock, mode, first).into_iter();
+        let dear: Vec<_> = found.enumerate().filter(|(_, (most, found))| found > most).collect();
+        assert!(
+            dear.is_empty(),
+            "{lock}: which, and how many words at the most, and how many: {dear:?}"
+        );
+    }
 }
