@@ -265,7 +265,7 @@ pub const TABLE: &[Planted] = &[
         "scripts: one foreign key fails the whole renewal batch",
         &[
             ("= try('HMGET', KEYS[(i - 1)", "= call('HMGET', KEYS[(i - 1)"),
-            ("ok, answer = pcall(beat, i)", "ok, answer = true, beat(i)"),
+            ("ok, state = pcall(serve, i)", "ok, state = true, serve(i)"),
         ],
     ),
     scripts(

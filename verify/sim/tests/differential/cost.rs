@@ -88,7 +88,7 @@ fn compare_shared(bench: &mut Bench, lock: &str, mode: Mode, first: u64) -> Vec<
     };
     let mut found = vec![
         (52, bench.acquire_in(lock, mode, first, true)),
-        (53, bench.beat_in(lock, mode, first)),
+        (54, bench.beat_in(lock, mode, first)),
         (46, release(bench, first)),
         (48, bench.acquire_in(lock, mode, first + 1, false)),
         (74, bench.acquire_in(lock, mode, first + 2, true)),
@@ -97,7 +97,7 @@ fn compare_shared(bench: &mut Bench, lock: &str, mode: Mode, first: u64) -> Vec<
     for hold in first + 4..first + 70 {
         found.push((58, bench.acquire_in(lock, mode, hold, true)));
     }
-    found.push((65, bench.beat_in(lock, mode, first + 9)));
+    found.push((67, bench.beat_in(lock, mode, first + 9)));
     for hold in first + 1..first + 69 {
         found.push((53, release(bench, hold)));
     }
