@@ -64,6 +64,10 @@ impl Watch {
                     }
                 }
             }
+            // What is not converted is held as before.
+            (Op::Convert(ask), Body::Convert(state)) if state.standing != Standing::Contended => {
+                self.stand(reply.now, &ask.lock, ask.hold, state);
+            }
             (Op::Release(release), Body::Release(_)) => self.forget(release.hold),
             _ => {}
         }

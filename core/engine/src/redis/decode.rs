@@ -9,7 +9,7 @@ use crate::redis::layout::decode_record;
 use crate::redis::value::Value;
 use crate::reply::{Abandoned, Body, Broken, Refusal, Released, Reply, Standing, State};
 use crate::request::Op;
-use crate::store::{convert_unsupported, other_kind, revoke_unsupported};
+use crate::store::{other_kind, revoke_unsupported};
 
 /// A token, or the end of a block: above 2^53 the scripts cannot count.
 pub(super) fn token(number: u64) -> Option<u64> {
@@ -34,7 +34,6 @@ impl Codec {
         }
         match op {
             Op::Revoke(_) => Err(revoke_unsupported()),
-            Op::Convert(_) => Err(convert_unsupported()),
             Op::List { .. } => Err(garbled("list")),
             Op::Time => {
                 let now = time(&value).ok_or_else(|| garbled("time"))?;
@@ -53,10 +52,13 @@ impl Codec {
             Op::Inspect(name) | Op::Revoke(name) => name,
             Op::Beat(_) | Op::List { .. } | Op::Time => return refusal(text, None, &self.secrets),
         };
-        if let Op::Acquire(ask) = op
-            && let Some(of) = kind_of_others(text)
-        {
-            return other_kind(of, ask.mode);
+        let asked = match op {
+            Op::Acquire(ask) => Some(ask.mode),
+            Op::Convert(ask) => Some(ask.to),
+            _ => None,
+        };
+        if let Some((asked, of)) = asked.zip(kind_of_others(text)) {
+            return other_kind(of, asked);
         }
         self.refused_of(lock, text)
     }
@@ -90,6 +92,11 @@ impl Codec {
                     states.push(state.map_err(|text| self.refused_of(&beat.lock, text)));
                 }
                 (states.len() == beats.len()).then_some(Body::Beat(states))?
+            }
+            Op::Convert(ask) => {
+                // Of a hold that is exclusive from now on the other requests need all keys, too.
+                self.wide.add(&ask.lock);
+                Body::Convert(state(rest)?)
             }
             Op::Release(_) => Body::Release(match rest.first()?.number()? {
                 0 => Released::Done,
@@ -134,7 +141,7 @@ impl Codec {
                     }
                 }
             }
-            Op::Convert(_) | Op::List { .. } | Op::Revoke(_) | Op::Time => return None,
+            Op::List { .. } | Op::Revoke(_) | Op::Time => return None,
         };
         Some(Ok(Reply { now, body }))
     }

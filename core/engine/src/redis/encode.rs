@@ -3,9 +3,11 @@
 use crate::id::OwnerId;
 use crate::name::Name;
 use crate::redis::codec::{Codec, Command, Inbox, KEYS, NARROW};
-use crate::redis::script::{ACQUIRE_AT, BEAT_AT, BREAK_AT, INSPECT_AT, RELEASE_AT, SCRIPTS};
+use crate::redis::script::{
+    ACQUIRE_AT, BEAT_AT, BREAK_AT, CONVERT_AT, INSPECT_AT, RELEASE_AT, SCRIPTS,
+};
 use crate::redis::words::Words;
-use crate::request::{Acquire, Beat, Mode, Op, Release};
+use crate::request::{Acquire, Beat, Convert, Mode, Op, Release};
 use crate::time::micros_up;
 
 /// In milliseconds: a day.
@@ -26,7 +28,7 @@ impl Codec {
                 self.script_of(ACQUIRE_AT, &ask.lock, keys, self.acquire(ask))
             }
             // The codec refuses it when it decodes; any harmless command will do.
-            Op::Convert(_) | Op::Revoke(_) | Op::Time => plain(&["TIME"]),
+            Op::Revoke(_) | Op::Time => plain(&["TIME"]),
             Op::Beat(beats) => self.beats(beats),
             Op::Release(release) => {
                 let mut args = Words::with_capacity(4, 24);
@@ -40,6 +42,7 @@ impl Codec {
                 };
                 self.script_of(RELEASE_AT, &release.lock, keys, args)
             }
+            Op::Convert(ask) => self.script(CONVERT_AT, &ask.lock, self.conversion(ask)),
             Op::Inspect(name) => self.script(INSPECT_AT, name, Words::default()),
             Op::Break(what) => {
                 let mut args = Words::with_capacity(2, 24);
@@ -111,6 +114,19 @@ impl Codec {
         // The absent tail is left out: short arguments are cheaper, and the script's quick part
         // looks at the length.
         args.trim();
+        args
+    }
+
+    fn conversion(&self, ask: &Convert) -> Words {
+        let mut args = Words::with_capacity(8, 20);
+        args.hold(ask.hold);
+        add_mode(&mut args, ask.to);
+        args.number(micros_up(ask.lease));
+        args.number(ask.not_after);
+        args.number(ask.floor);
+        args.number(self.polling());
+        args.number(ask.used);
+        args.number(u64::from(ask.told) + 4 * u64::from(ask.losses));
         args
     }
 

@@ -1,7 +1,7 @@
 
 -- Layout 2: each hold by itself in a hash, and in a sorted set by its deadline. There '=' and its id
 -- stand below zero for its place in the order of grants. `=owner` in the hash has how many shared holds
--- an explicit owner has, and their token.
+-- an explicit owner has, and their highest token; and `m` where they may differ, as after a conversion.
 
 local function parse_hold(id, text)
   local deadline, lease, f, token, place, mode, client, owner =
@@ -66,12 +66,21 @@ local function tally(s, hold, by)
   if hold.mode == '' then s.excl = s.excl + by end
   if hold.mode ~= ' s' or hold.owner == '' then return end
   local field = '=' .. hold.owner
-  local count = (string.match(call('HGET', s.hash, field) or '', '^%d+') or 0) + by
-  if count > 0 then
-    call('HSET', s.hash, field, digits('%d %.0f', count, hold.token))
-  else
-    call('HDEL', s.hash, field)
+  local count, token, differ =
+    string.match(call('HGET', s.hash, field) or '', '^(%d+) (%d+)(.*)$')
+  count, token, differ = (count or 0) + by, (token or hold.token) + 0, differ or ''
+  if count < 1 then return call('HDEL', s.hash, field) end
+  if token ~= hold.token then differ = ' m' end
+  token = math.max(token, hold.token)
+  if by < 0 and differ ~= '' then
+    token = 0
+    for _, other in ipairs(all_holds(s)) do
+      if other.mode == ' s' and other.owner == hold.owner and other.id ~= hold.id then
+        token = math.max(token, other.token)
+      end
+    end
   end
+  call('HSET', s.hash, field, digits('%d %.0f%s', count, token, differ))
 end
 
 local function enrol(s, hold)

@@ -172,7 +172,7 @@ local function tie(s, owner, mode)
   if owner == '' or s.held == 0 or string.sub(mode, 1, 2) == ' p' then return end
   if s.owner == owner then return s.token end
   if s.v == 1 then return end
-  local token = string.match(call('HGET', s.hash, '=' .. owner) or '', '^%d+ (%d+)$')
+  local token = string.match(call('HGET', s.hash, '=' .. owner) or '', '^%d+ (%d+)')
   if token and mode == '' then return nil, true end
   return token and token + 0
 end

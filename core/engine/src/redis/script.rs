@@ -59,6 +59,14 @@ const RELEASE: &str = concat!(
     include_str!("rules.lua"),
     include_str!("release.lua")
 );
+const CONVERT: &str = concat!(
+    include_str!("time.lua"),
+    include_str!("prelude.lua"),
+    include_str!("holds.lua"),
+    include_str!("keeping.lua"),
+    include_str!("rules.lua"),
+    include_str!("convert.lua")
+);
 const BREAK: &str = concat!(
     include_str!("time.lua"),
     include_str!("prelude.lua"),
@@ -74,14 +82,16 @@ pub(super) const BEAT_AT: usize = 1;
 pub(super) const RELEASE_AT: usize = 2;
 pub(super) const BREAK_AT: usize = 3;
 pub(super) const INSPECT_AT: usize = 4;
+pub(super) const CONVERT_AT: usize = 5;
 
 /// All scripts, each at its place.
-pub(super) static SCRIPTS: LazyLock<[Script; 5]> = LazyLock::new(|| {
+pub(super) static SCRIPTS: LazyLock<[Script; 6]> = LazyLock::new(|| {
     [
         Script::new("acquire", ACQUIRE),
         Script::new("beat", BEAT),
         Script::new("release", RELEASE),
         Script::new("break", BREAK),
         Script::new("inspect", INSPECT),
+        Script::new("convert", CONVERT),
     ]
 });

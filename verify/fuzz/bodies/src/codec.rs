@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fencelock_engine::redis::{Codec, Listing, Value, decode_record};
 use fencelock_engine::reply::Body;
-use fencelock_engine::request::{Acquire, Beat, Break, Mode, Op, Release};
+use fencelock_engine::request::{Acquire, Beat, Break, Convert, Mode, Op, Release};
 use fencelock_engine::{ClientId, HoldId, Name};
 
 use crate::bytes::Bytes;
@@ -40,7 +40,7 @@ pub fn codec(bytes: &[u8]) {
     }
     let Ok(reply) = codec.decode(&op, value) else { return };
     match (&op, reply.body) {
-        (Op::Acquire(_), Body::Acquire(state)) => {
+        (Op::Acquire(_), Body::Acquire(state)) | (Op::Convert(_), Body::Convert(state)) => {
             assert!(state.token <= MAX_TOKEN && state.end <= MAX_TOKEN, "{state:?}");
         }
         (Op::Beat(beats), Body::Beat(states)) => {
@@ -76,6 +76,7 @@ fn op(kind: u8) -> Op {
     let hold = HoldId(7 << 64 | 9);
     let lease = Duration::from_secs(30);
     match kind % 8 {
+        0 if kind >= 128 => Op::Convert(Convert::new(lock(), hold, Mode::Shared, lease, 0)),
         0 | 1 => Op::Acquire(Acquire {
             lock: lock(),
             hold,

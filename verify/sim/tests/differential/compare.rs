@@ -10,7 +10,7 @@ use fencelock_engine::reply::{
     Abandoned, Body, Failure, Push, Refusal, RefusalKind, Released, Reply, Standing, State,
 };
 use fencelock_engine::request::{Mode, Op, Release};
-use fencelock_engine::store::{Announce, Delivery, Record, StoredWaiter};
+use fencelock_engine::store::{Announce, Delivery, Record, StoredHold, StoredWaiter};
 
 use crate::clients::Client;
 use crate::expiry::Expiry;
@@ -81,6 +81,10 @@ impl Counts {
             "deadlock",
             "another kind",
             "all keys",
+            "made shared",
+            "made exclusive",
+            "not converted",
+            "an owner's tokens differ",
         ] {
             assert!(self.seen.get(case).is_some_and(|n| *n >= 5), "too few of: {case}, {self:?}");
         }
@@ -124,6 +128,11 @@ impl Counts {
             }),
             ("permits", record.holds.iter().any(|it| matches!(it.mode, Mode::Permits { .. }))),
             ("more than a batch", record.holds.len() > 64),
+            ("an owner's tokens differ", {
+                let own = |hold: &&StoredHold| hold.mode == Mode::Shared && hold.owner.is_some();
+                let mut own = record.holds.iter().filter(own);
+                own.clone().any(|one| own.any(|it| it.owner == one.owner && it.token != one.token))
+            }),
             ("silenced", record.waiters.iter().any(|waiter| waiter.silent)),
         ];
         for (case, met) in cases {
@@ -351,6 +360,12 @@ impl World {
                     self.torn_holds[at] = false;
                 }
             }
+            (Op::Convert(_), Ok(Reply { body: Body::Convert(state), .. }))
+                if matches!(state.standing, Standing::Released | Standing::Late) =>
+            {
+                let at = self.at(lock_of(op, &self.names[0]));
+                self.torn[at] = false;
+            }
             (op, Ok(reply)) => {
                 let at = self.at(lock_of(op, &self.names[0]));
                 self.torn[at] = false;
@@ -481,7 +496,7 @@ pub fn run(server: &mut dyn Server, seed: u64, steps: usize, counts: &mut Counts
             counts.see("another kind");
         }
         counts.operations += 1;
-        note(counts, &got, &pushes, &world.records[world.at(lock_of(&op, &world.names[0]))]);
+        note(counts, &op, &got, &pushes, &world.records[world.at(lock_of(&op, &world.names[0]))]);
     }
 }
 
@@ -553,11 +568,20 @@ fn lock_of<'a>(op: &'a Op, other: &'a Name) -> &'a Name {
 
 fn note(
     counts: &mut Counts,
+    op: &Op,
     got: &Result<Reply, Failure>,
     pushes: &[(String, Push)],
     record: &Record,
 ) {
     counts.see_record(record);
+    if let (Op::Convert(ask), Ok(Reply { body: Body::Convert(state), .. })) = (op, got) {
+        counts.see_state(state);
+        counts.see(match (state.standing, ask.to) {
+            (Standing::Granted, Mode::Shared) => "made shared",
+            (Standing::Granted, _) => "made exclusive",
+            _ => "not converted",
+        });
+    }
     for (_, push) in pushes {
         counts.see(match push {
             Push::Granted { .. } => "push granted",

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use fencelock_engine::id::{HoldId, OwnerId};
 use fencelock_engine::name::Name;
-use fencelock_engine::request::{Acquire, Beat, Break, MAX_LOCAL_WAITERS, Mode, Op, Release, Wait};
+use fencelock_engine::request::{
+    Acquire, Beat, Break, Convert, MAX_LOCAL_WAITERS, Mode, Op, Release, Wait,
+};
 use fencelock_engine::store::Record;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -249,6 +251,34 @@ impl Plan {
         }
     }
 
+    /// Mostly to the other mode; at times of a semaphore's hold, which has no other.
+    fn conversion(&mut self, now: u64, lock: &Name, record: &Record) -> Convert {
+        let alone = record.holds.iter().find(|hold| hold.mode == Mode::Exclusive);
+        let hold = match alone.filter(|_| self.chance(50)) {
+            Some(alone) => alone.hold,
+            None if record.holds.is_empty() || self.chance(15) => self.hold(record),
+            None => record.holds[self.index(record.holds.len())].hold,
+        };
+        let shared = self.mode_of(hold, record) == Mode::Shared;
+        let to = if shared == self.chance(80) { Mode::Exclusive } else { Mode::Shared };
+        let not_after = match self.below(20) {
+            0 => now - self.below(2),
+            1 => now + 6_000_000 + self.below(2),
+            _ => now + 3_000_000,
+        };
+        let used = match self.below(8) {
+            0 => 0,
+            1 => record.token.saturating_sub(1),
+            2 => record.used,
+            3 => record.token + self.below(2_000),
+            _ => record.token,
+        };
+        let losses = if self.chance(20) { 1 } else { record.losses };
+        let floor = if self.chance(20) { now + self.below(5_000_000) } else { 0 };
+        let (told, lock) = (self.chance(80), lock.clone());
+        Convert { lock, hold, to, lease: self.lease(), not_after, floor, used, told, losses }
+    }
+
     /// One that shares the lock for long.
     fn one_of_many(&mut self, now: u64, at: usize, lock: &Name, record: &Record) -> Acquire {
         let claim = Duration::from_secs(3);
@@ -307,7 +337,8 @@ impl Plan {
         match self.below(100) {
             0..42 => Op::Acquire(self.acquire(now, at, lock, record)),
             42..68 => Op::Release(self.release(now, lock, record)),
-            68..95 => Op::Beat(self.beats(locks, records)),
+            68..75 => Op::Convert(self.conversion(now, lock, record)),
+            75..95 => Op::Beat(self.beats(locks, records)),
             95..98 => Op::Inspect(lock.clone()),
             _ => {
                 let token = (record.token + 2 * self.below(2)).saturating_sub(self.below(2));
