@@ -84,7 +84,6 @@ impl Counts {
             "made shared",
             "made exclusive",
             "not converted",
-            "an owner's tokens differ",
         ] {
             assert!(self.seen.get(case).is_some_and(|n| *n >= 5), "too few of: {case}, {self:?}");
         }
