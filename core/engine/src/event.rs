@@ -1,11 +1,11 @@
 //! What comes into the engine, and what goes out of it.
 
 use crate::error::Error;
-use crate::hold::{Grant, LossReason};
+use crate::hold::{Grant, HoldKey, LossReason};
 use crate::id::HoldId;
 use crate::name::Name;
-use crate::reply::{Broken, Failure, LockInfo, Push, Reply};
-use crate::request::{Request, RequestId};
+use crate::reply::{Abandoned, Broken, Failure, LockInfo, Push, Reply};
+use crate::request::{Mode, Request, RequestId};
 use crate::token::Token;
 use crate::transport::Doubt;
 
@@ -62,6 +62,8 @@ pub enum Outcome {
     Released,
     /// An extend is done.
     Extended,
+    /// A hold has another mode.
+    Converted(Converted),
     /// The state of a lock; `None` when the store knows nothing of it.
     Inspected(Option<Box<LockInfo>>),
     /// The names of locks.
@@ -76,6 +78,19 @@ pub enum Outcome {
     Closed,
     /// The call failed.
     Failed(Error),
+}
+
+/// A hold that has another mode than it had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Converted {
+    /// Which hold.
+    pub hold: HoldKey,
+    /// How it shares the lock from now on.
+    pub mode: Mode,
+    /// Its fencing token from now on.
+    pub token: Token,
+    /// Whether the previous exclusive holder released.
+    pub abandoned: Abandoned,
 }
 
 /// What is worth counting or logging; it needs no answer.

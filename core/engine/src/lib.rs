@@ -49,7 +49,7 @@ mod engine;
 
 pub use engine::{Acquired, Ended, Engine};
 pub use error::{Error, ErrorKind};
-pub use event::{Effect, Event, Note, Outcome};
+pub use event::{Converted, Effect, Event, Note, Outcome};
 pub use hold::{Ask, CallKey, Grant, HoldKey, How, LockKey, LossReason, Owner, Patience};
 pub use id::{ClientId, HoldId, OwnerId};
 pub use name::Name;

@@ -147,6 +147,8 @@ pub enum Bug {
     NestedReadQueues,
     ReadBranchesWait,
     UpgradeWaitsOn,
+    OuterWriteStays,
+    UpgradeNotUndone,
 }
 
 thread_local! {

@@ -168,10 +168,12 @@ fn an_owner_re_enters_in_every_way_but_from_reading_to_writing() {
     assert!(inner.iter().all(|grant| grant.reentry && grant.token == writer.token));
     assert_eq!(world.sent(0), sent, "without asking the store");
     assert_eq!(world.clients[0].engine.count(world.time(), lock, 1), 4);
-    // It stays exclusive until the last of them has ended.
+    // It stays exclusive until the last of them that writes has ended.
     world.release(0, writer.hold).unwrap();
-    world.release(0, inner[1].hold).unwrap();
     assert_eq!(world.refused(1, tries(reads(1))), ErrorKind::Contended);
+    world.release(0, inner[1].hold).unwrap();
+    let beside = world.take_with(1, tries(reads(1)));
+    world.release(1, beside.hold).unwrap();
     world.give_all(0, &[inner[0].clone(), inner[2].clone()]);
     // Read, read in it.
     let reader = world.read(0, 1);

@@ -111,6 +111,11 @@ impl<C: Clone> Engine<C> {
             entry.beat_missed = true;
             return None;
         }
+        if entry.at == At::Held && entry.conversion.is_some() {
+            // It renews as well.
+            self.send_conversion(now, key);
+            return None;
+        }
         let lease = match entry.at {
             At::Held => self.renewal(now, key)?,
             At::Queued => self.wanted_lease(key),
@@ -138,13 +143,13 @@ impl<C: Clone> Engine<C> {
         let ahead = if entry.at == At::Queued { entry.ahead } else { 0 };
         let (lock, hold) = (entry.name.clone(), entry.id);
         let silence = self.options.stretched(claim, ahead);
-        let mode = entry.mode;
+        let mode = entry.stored;
         let beat = Beat { lock, hold, lease, used, silence, local_waiters, mode };
         Some((beat, Beaten { entry: key, lease, used, first, called, ahead }))
     }
 
     /// The lease to ask for at a renewal: what the holder needs, and what anybody waits for.
-    fn renewal(&mut self, now: Time, key: Key) -> Option<Duration> {
+    pub(super) fn renewal(&mut self, now: Time, key: Key) -> Option<Duration> {
         let mut lease = Duration::ZERO;
         let entry = self.entries.get(key)?;
         match &entry.holder {
@@ -219,6 +224,7 @@ impl<C: Clone> Engine<C> {
             }
         }
         for part in &beaten {
+            self.send_conversion(now, part.entry);
             self.arm(part.entry);
         }
     }

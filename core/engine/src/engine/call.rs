@@ -34,6 +34,8 @@ pub(crate) enum CallKind {
     Join(Ask),
     /// A longer lease for a hold.
     Extend { hold: HoldKey, lease: Duration },
+    /// Another mode for a hold.
+    Convert { hold: HoldKey, to: Mode },
 }
 
 /// A call whose completion is still to come.
@@ -74,7 +76,7 @@ impl<C> Call<C> {
     pub fn ask(&self) -> Option<&Ask> {
         match &self.kind {
             CallKind::Acquire(ask) | CallKind::Join(ask) => Some(ask),
-            CallKind::Extend { .. } => None,
+            CallKind::Extend { .. } | CallKind::Convert { .. } => None,
         }
     }
 }
@@ -84,6 +86,8 @@ impl<C> Call<C> {
 pub(crate) struct Hold<C> {
     pub call: C,
     pub entry: Key,
+    /// How it shares the lock: it keeps that within others of its owner.
+    pub mode: Mode,
     /// An explicit lease.
     pub lease: Option<Duration>,
     /// When it ends by itself; `Time::MAX` when the watchdog keeps it.

@@ -50,6 +50,56 @@ pub(crate) struct Holder {
     pub end: Time,
 }
 
+/// What the store is to be told of the mode in which an entry is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Conversion {
+    pub to: Mode,
+    /// The call that waits for it.
+    pub call: Option<CallKey>,
+    /// Its holder was told of what it converts.
+    pub told: bool,
+    pub sent: bool,
+}
+
+impl Conversion {
+    pub fn new(to: Mode, call: Option<CallKey>) -> Conversion {
+        Conversion { to, call, told: true, sent: false }
+    }
+
+    /// Back to what the holder knows of.
+    pub fn undoing() -> Conversion {
+        Conversion { told: false, ..Conversion::new(Mode::Shared, None) }
+    }
+}
+
+/// Conversions that were not answered, and may yet take effect.
+#[derive(Clone, Copy, Debug, Hash, Default)]
+pub(crate) struct Copies {
+    /// The mode that the last of them asked for; exclusive, if one that still counts did.
+    pub to: Mode,
+    /// The store's time past which none of them does anything.
+    pub until: u64,
+    /// When that was last moved on.
+    at: Time,
+}
+
+impl Copies {
+    /// How long they are waited out, if the store's clock goes back.
+    const PATIENCE: Duration = Duration::from_secs(6);
+
+    pub fn expose(&mut self, to: Mode, until: u64, now: Time) {
+        if to == Mode::Exclusive || self.until == 0 {
+            self.to = to;
+        }
+        (self.until, self.at) = (self.until.max(until), now);
+    }
+
+    /// Whether one may still take effect, at the store's time `store`.
+    pub fn is_live(&self, store: u64, now: Time) -> bool {
+        self.until > store && now.since(self.at) < Copies::PATIENCE
+    }
+}
+
 /// A release that goes out with the acquire that queues again.
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct After<C> {
@@ -77,7 +127,15 @@ pub(crate) struct Entry<C> {
     pub lock: u32,
     pub name: Name,
     pub owner: Option<OwnerId>,
+    /// How its holder has it, or will.
     pub mode: Mode,
+    /// How the store has it, as far as is known.
+    pub stored: Mode,
+    /// What is to be converted at the store.
+    pub conversion: Option<Conversion>,
+    pub copies: Copies,
+    /// It was shared before it was exclusive: the local queue does not wait for it.
+    pub lone: bool,
     pub at: At,
     /// Set when the entry is to be given up.
     pub parting: Option<Parting<C>>,
@@ -166,6 +224,10 @@ impl<C> Entry<C> {
             name,
             owner,
             mode,
+            stored: mode,
+            conversion: None,
+            copies: Copies::default(),
+            lone: false,
             at: At::Nowhere,
             parting: None,
             flight: None,
@@ -214,7 +276,12 @@ impl<C> Entry<C> {
     /// Whether it serves one call and has one holder, and is never handed on: an explicit owner's, and
     /// one that shares the lock.
     pub fn is_single(&self) -> bool {
-        self.owner.is_some() || self.mode != Mode::Exclusive
+        self.owner.is_some() || self.mode != Mode::Exclusive || self.lone
+    }
+
+    /// How many holds there are under it.
+    pub fn levels(&self) -> usize {
+        self.holder.as_ref().map_or(0, |holder| holder.holds.len())
     }
 
     /// When the present holder's holds end by themselves.
@@ -277,7 +344,7 @@ impl<C> Entry<C> {
             losses: self.losses,
             retention,
             alone,
-            mode: self.mode,
+            mode: self.stored,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use crate::engine::convert::Sent;
 use crate::engine::slab::Key;
 use crate::request::RequestId;
 use crate::time::Time;
@@ -29,6 +30,7 @@ pub(crate) enum Purpose {
     Acquire { entry: Key, lease: Duration, not_after: u64, wait: bool },
     Beat(Vec<Beaten>),
     Release { entry: Key },
+    Convert(Sent),
     Query(Asked),
 }
 

@@ -44,7 +44,7 @@ impl<C: Clone> Engine<C> {
                     ask.lease.unwrap_or(self.options.lease),
                     ask.max_hold.map_or(Duration::MAX, lease_for),
                 ),
-                CallKind::Acquire(_) => return None,
+                CallKind::Acquire(_) | CallKind::Convert { .. } => return None,
             };
             let from = match counts {
                 Awaited::No => return None,

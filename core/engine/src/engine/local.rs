@@ -30,7 +30,12 @@ impl<C: Clone> Engine<C> {
         {
             return self.reenter(now, key, ask, call);
         }
-        if self.reads(now, lock, owner).is_some() && !planted!(UpgradeQueues) {
+        if let Some(key) = self.reads(now, lock, owner)
+            && !planted!(UpgradeQueues)
+        {
+            if self.entries.get(key).is_some_and(|entry| entry.mode == Mode::Exclusive) {
+                return self.reenter(now, key, ask, call);
+            }
             return Err(super::reply::would_deadlock());
         }
         let present = self.lock_ref(lock).is_some_and(|lock| lock.entry.is_some());
@@ -128,6 +133,7 @@ impl<C: Clone> Engine<C> {
         let hold = HoldKey::of(self.holds.insert(Hold {
             call,
             entry: key,
+            mode: ask.mode,
             lease: ask.lease,
             end,
             extended: Time::ZERO,
@@ -379,7 +385,8 @@ impl<C: Clone> Engine<C> {
     pub(super) fn end_tenure(&mut self, now: Time, key: Key) -> Option<Holder> {
         let entry = self.entries.get_mut(key)?;
         let (holder, lock, mode) = (entry.holder.take()?, entry.lock, entry.mode);
-        if let (Mode::Shared, Some(owner)) = (mode, holder.owner) {
+        let reader = holder.owner.filter(|_| mode == Mode::Shared || entry.lone);
+        if let Some(owner) = reader {
             self.set_reader(lock, owner, None);
         } else if let Some(lock) = self.lock_mut(lock) {
             match mode {
@@ -445,6 +452,11 @@ impl<C: Clone> Engine<C> {
                     self.part(now, entry, None, false);
                 }
                 self.retire_lock(call.lock);
+            }
+            CallKind::Convert { .. } => {
+                if let Some(entry) = call.entry {
+                    self.leave_conversion(now, entry);
+                }
             }
             CallKind::Join(_) | CallKind::Extend { .. } => {
                 if let Some(entry) = call.entry {

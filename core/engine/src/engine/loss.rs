@@ -74,7 +74,7 @@ impl<C: Clone> Engine<C> {
         for call in companions {
             let Some(item) = self.calls.get_mut(call.key()) else { continue };
             match &item.kind {
-                CallKind::Extend { .. } => {
+                CallKind::Extend { .. } | CallKind::Convert { .. } => {
                     if let Some(item) = self.remove_call(call) {
                         self.complete(item.call, Outcome::Failed(error.clone()));
                     }
@@ -127,11 +127,14 @@ impl<C: Clone> Engine<C> {
     /// What waited for a longer lease of a hold that was released meanwhile fails.
     pub(super) fn end_extends(&mut self, key: Key, hold: HoldKey) {
         for call in self.companions(key) {
-            let kind = self.calls.get(call.key()).map(|call| &call.kind);
-            if matches!(kind, Some(CallKind::Extend { hold: of, .. }) if *of == hold)
-                && !planted!(ExtendOutlivesHold)
-                && let Some(call) = self.remove_call(call)
-            {
+            let mine = match self.calls.get(call.key()).map(|call| &call.kind) {
+                Some(CallKind::Extend { hold: of, .. }) => {
+                    *of == hold && !planted!(ExtendOutlivesHold)
+                }
+                Some(CallKind::Convert { hold: of, .. }) => *of == hold,
+                _ => false,
+            };
+            if mine && let Some(call) = self.remove_call(call) {
                 self.complete(call.call, Outcome::Failed(super::release::not_held()));
             }
         }

@@ -4,6 +4,7 @@ mod beat;
 mod call;
 mod clock;
 mod close;
+mod convert;
 mod entry;
 mod fingerprint;
 mod flight;

@@ -55,6 +55,7 @@ impl<C: Clone> Engine<C> {
             }
             if !holder.holds.is_empty() {
                 self.update_end(now, key);
+                self.share_if_read(now, key);
                 if !planted!(ShorteningCancelled) {
                     self.shorten(now, key);
                 }
@@ -211,6 +212,7 @@ impl<C: Clone> Engine<C> {
             in_time: !lost,
         });
         entry.call = None;
+        entry.conversion = None;
         // What was refused before says nothing about the release.
         entry.retry_at = Time::ZERO;
         let lock = entry.lock;
@@ -279,7 +281,8 @@ impl<C: Clone> Engine<C> {
             // go along does not wait for it.
             (None, At::Nowhere | At::Unclear) if self.link.doubted => self.split_after(now, key),
             (None, At::Nowhere | At::Unclear) => self.send_acquire(now, key),
-            (None, At::Queued | At::Held) => {}
+            (None, At::Held) => self.send_conversion(now, key),
+            (None, At::Queued) => {}
         }
     }
 

@@ -62,6 +62,17 @@ impl<C: Clone> Engine<C> {
                 }
                 self.arm(entry);
             }
+            Purpose::Convert(sent) => {
+                let entry = sent.entry;
+                match result {
+                    Ok(Reply { now: store, body: Body::Convert(state) }) => {
+                        self.conversion_answered(now, flight.sent, sent, store, state);
+                    }
+                    Ok(_) => self.conversion_failed(now, sent, Failure::Unknown),
+                    Err(failure) => self.conversion_failed(now, sent, failure),
+                }
+                self.arm(entry);
+            }
             Purpose::Query(query) => self.query_replied(now, query, result),
         }
     }

@@ -34,7 +34,7 @@ pub struct Client {
     pub slow: bool,
     /// Pushes are dropped.
     pub deaf: bool,
-    next: u32,
+    pub next: u32,
 }
 
 pub struct World {
