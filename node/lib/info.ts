@@ -4,11 +4,11 @@ import type { Abandoned } from './state.js';
 /** All that a store knows of a lock, for people. Spans are milliseconds. */
 export interface LockDetails {
   name: string;
-  /** The explicit owner of the present holds. */
+  /** The explicit owner of the present exclusive holds. */
   owner?: string;
-  /** The present holds; several when an explicit owner re-entered. */
+  /** The present holds: several when an explicit owner re-entered, of readers, and of a semaphore. */
   holds: HoldDetails[];
-  /** The token of the present holds, or 0. */
+  /** The token of the present holds, the highest one where each has its own; or 0. */
   token: bigint;
   /** The highest token reserved so far. */
   lastToken: bigint;
@@ -31,6 +31,9 @@ export interface Broken {
   changedHands: bigint | null;
 }
 
+/** How a hold shares a lock; `permits` is that of a semaphore. */
+export type HoldMode = 'exclusive' | 'shared' | 'permits';
+
 /** A hold, for people. */
 export interface HoldDetails {
   id: string;
@@ -41,6 +44,13 @@ export interface HoldDetails {
   expiresIn: number;
   /** The lease that counts. */
   lease: number;
+  /** How it shares the lock. */
+  mode: HoldMode;
+  /** How many permits it takes, of a semaphore. */
+  permits?: number;
+  token: bigint;
+  /** The explicit owner, if it has one. */
+  owner?: string;
   /** Handed over, and its holder not heard from yet. */
   claim: boolean;
   /**
@@ -63,6 +73,10 @@ export interface WaiterDetails {
   heardAgo: number;
   /** Whether it would be passed over now. */
   silent: boolean;
+  /** How it wants to share the lock. */
+  mode: HoldMode;
+  /** How many permits it wants, of a semaphore. */
+  permits?: number;
   /** How many more wait within its client, behind this entry; as in `HoldDetails`. */
   localWaiters?: number;
 }
@@ -111,4 +125,8 @@ export interface Capabilities {
   abandoned: boolean;
   /** Names are paths: slashes separate, no part is empty, and a lock does not lie below another. */
   paths: boolean;
+  /** Locks can be shared: `mode: 'shared'`. */
+  shared: boolean;
+  /** It has semaphores. */
+  permits: boolean;
 }

@@ -18,39 +18,29 @@ function make<T>(state: HoldState, construct: () => T): T {
   }
 }
 
-/**
- * A held lock, as the callback of `request` gets it. It is released when the callback's promise
- * settles.
- */
-export class Lock {
+/** What a held lock and taken permits have in common. */
+export class Held {
   readonly #state: HoldState;
 
   protected constructor() {
     // TypeScript's `protected` does not hold in JavaScript.
     if (making === undefined) {
-      throw new TypeError('Illegal constructor: a lock comes from request or acquire');
+      throw new TypeError(
+        'Illegal constructor: a lock comes from request or acquire, permits from a semaphore',
+      );
     }
     this.#state = making;
   }
 
-  /** @internal */
-  static wrap(state: HoldState): Lock {
-    return make(state, () => new Lock());
-  }
-
-  /** The lock's name. */
+  /** The name of the lock or semaphore. */
   get name(): string {
     return this.#state.name;
   }
 
-  /** How it is held. */
-  get mode(): LockMode {
-    return 'exclusive';
-  }
-
   /**
-   * The fencing token: greater than that of every earlier hold of this lock. Send it along with
-   * every write, and let the resource refuse one below the highest that it has seen.
+   * The fencing token: greater than that of every earlier hold of this lock; of one that reads, than
+   * that of every earlier one that wrote. Send it along with every write, and let the resource refuse
+   * one below the highest that it has seen. That of permits names the grant, and fences nothing.
    */
   get token(): bigint {
     return this.#state.token;
@@ -89,16 +79,6 @@ export class Lock {
     return this.#state.remaining;
   }
 
-  /** Whether the owner had the lock already, in this client, when this hold was granted. */
-  get isReentry(): boolean {
-    return this.#state.isReentry;
-  }
-
-  /** Whether the previous holder was lost: then what the lock protects may be half done. */
-  get previousAbandoned(): Abandoned {
-    return this.#state.previousAbandoned;
-  }
-
   /**
    * The token, if the hold can be trusted at this moment. Throws a `LostError` when it has ended.
    * It may end between this check and a write: send the token with the write.
@@ -116,6 +96,43 @@ export class Lock {
     await this.#state.extend(milliseconds('lease', lease));
   }
 
+  get [Symbol.toStringTag](): string {
+    return 'Held';
+  }
+}
+
+/**
+ * A held lock, as the callback of `request` gets it. It is released when the callback's promise
+ * settles.
+ */
+export class Lock extends Held {
+  readonly #state: HoldState;
+
+  protected constructor() {
+    super();
+    this.#state = making as HoldState;
+  }
+
+  /** @internal */
+  static wrap(state: HoldState): Lock {
+    return make(state, () => new Lock());
+  }
+
+  /** How it is held. */
+  get mode(): LockMode {
+    return this.#state.shared ? 'shared' : 'exclusive';
+  }
+
+  /** Whether the owner had the lock already, in this client, when this hold was granted. */
+  get isReentry(): boolean {
+    return this.#state.isReentry;
+  }
+
+  /** Whether the previous holder was lost: then what the lock protects may be half done. */
+  get previousAbandoned(): Abandoned {
+    return this.#state.previousAbandoned;
+  }
+
   /**
    * A short text with which another process goes on with this hold: `locks.attach(ticket)`. Only
    * for a hold of an explicit owner; otherwise throws an `InvalidArgumentError`.
@@ -124,7 +141,7 @@ export class Lock {
     return this.#state.ticket();
   }
 
-  get [Symbol.toStringTag](): string {
+  override get [Symbol.toStringTag](): string {
     return 'Lock';
   }
 }
@@ -170,5 +187,64 @@ export class Hold extends Lock {
 
   override get [Symbol.toStringTag](): string {
     return 'Hold';
+  }
+}
+
+/**
+ * Permits of a semaphore, taken together, from `Semaphore.acquire`. They are renewed until they are
+ * released:
+ *
+ * ```ts
+ * await using permit = await semaphore.acquire();
+ * ```
+ *
+ * gives them back at the end of the block. Those that are garbage collected without having been
+ * released are released then, with a process warning: do not rely on it.
+ */
+export class Permit extends Held {
+  readonly #state: HoldState;
+  readonly #count: number;
+
+  protected constructor(count: number) {
+    super();
+    this.#state = making as HoldState;
+    this.#count = count;
+  }
+
+  /** @internal */
+  static wrap(state: HoldState, count: number): Permit {
+    return make(state, () => new Permit(count));
+  }
+
+  /** @internal */
+  static guard(state: HoldState, count: number): Permit {
+    const permit = Permit.wrap(state, count);
+    drops.watch(permit, state);
+    return permit;
+  }
+
+  /** How many permits it is. */
+  get permits(): number {
+    return this.#count;
+  }
+
+  /**
+   * Gives the permits back; resolves when the store, or who takes them next in this client, has
+   * them. Rejects with `LostError` when they had come back before, `NotHeldError` when they were
+   * released already, `UnavailableError` when the store did not answer in time (the release goes on
+   * by itself).
+   */
+  async release(): Promise<void> {
+    drops.forget(this, this.#state);
+    await this.#state.release();
+  }
+
+  /** Gives the permits back if that has not been done; so `await using` can be used. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#state.isReleased) await this.release();
+  }
+
+  override get [Symbol.toStringTag](): string {
+    return 'Permit';
   }
 }

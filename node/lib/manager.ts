@@ -1,15 +1,25 @@
 import type { Ended, NativeClient, Outcome } from '../native/index.js';
 import { onAbort } from './aborts.js';
+import { during } from './during.js';
 import { ContendedError, InvalidArgumentError, type LostError } from './errors.js';
 import type { Broken, Capabilities, LockDetails, Metrics } from './info.js';
 import { Hold, Lock } from './lock.js';
-import { failure, loop } from './loop.js';
-import { type AcquireOptions, milliseconds, patience, span, text } from './options.js';
-import { type Ask, convert, type LockOptions, refuse, signal } from './request.js';
+import { failure, loop, outcomeOf } from './loop.js';
+import {
+  type AcquireOptions,
+  milliseconds,
+  patience,
+  permits,
+  span,
+  text,
+  type WaitOptions,
+} from './options.js';
+import { type Ask, convert, type LockOptions, mode, refuse, signal } from './request.js';
+import { Semaphore } from './semaphore.js';
 import { type CloseOptions, closeOn, type Unhook } from './signals.js';
 import { type LockManagerSnapshot, snapshot } from './snapshot.js';
-import { HoldState, isLost } from './state.js';
-import { Tally } from './tally.js';
+import { HoldState } from './state.js';
+import { type Entry, Tally } from './tally.js';
 
 /** Native clients that are about to be wrapped. */
 const made = new WeakSet<NativeClient>();
@@ -64,7 +74,8 @@ export class LockManager {
    * gives settles. The promise of this call then settles the same way.
    *
    * As in the Web Locks standard, a request never re-enters: a nested request of the same name
-   * waits for the outer one, for ever. A lock that is stolen or broken meanwhile rejects with an
+   * waits for the outer one, for ever; a shared one within a shared one, too, when an exclusive
+   * request came in between. A lock that is stolen or broken meanwhile rejects with an
    * `AbortError`. What the standard does not have: one that is lost otherwise rejects with a
    * `LostError`; both abort `lock.signal`, and the `LostError` is the `AbortError`'s cause.
    */
@@ -99,7 +110,7 @@ export class LockManager {
       state.discard();
       throw ask.signal.reason;
     }
-    return await during(state, callback);
+    return await during(state, () => callback(Lock.wrap(state)), stolen);
   }
 
   /**
@@ -113,7 +124,7 @@ export class LockManager {
     const own = { clientId: this.clientId, held: this.#held, pending: this.#pending };
     const listed = await this.list(options);
     const prefix = options.prefix ?? '';
-    const mine = [...this.#held.keys(), ...this.#pending.keys()];
+    const mine = [...this.#held.names(), ...this.#pending.names()];
     const names = new Set([...listed, ...mine.filter((name) => name.startsWith(prefix))]);
     const infos = await Promise.all(
       [...names].map((name) => loop().ask((call) => this.#native.inspect(call, name))),
@@ -153,17 +164,49 @@ export class LockManager {
     if (options === null || typeof options !== 'object') {
       throw new TypeError('the options of acquire must be an object');
     }
-    const { lease, maxHold, owner } = options;
+    const { owner } = options;
     const ask = {
-      lease: lease === undefined ? undefined : milliseconds('lease', lease),
-      maxHold: maxHold === undefined ? undefined : milliseconds('maxHold', maxHold),
+      ...waiting(options),
+      mode: mode(options.mode),
       owner: owner === undefined ? undefined : text('owner', owner),
-      signal: signal(options.signal),
-      wait: patience(options.wait),
     };
     if (ask.signal?.aborted) throw ask.signal.reason;
     const state = await this.#acquire(text('name', name), ask, options.ifAvailable === true);
     return state && Hold.wrap(state);
+  }
+
+  /**
+   * The semaphore of this name, with so many permits (1 to 1,000,000). Asks the store nothing. All
+   * who use it name the same number: another is refused while anybody holds or waits.
+   *
+   * Throws `InvalidArgumentError` for a name or number that cannot be, `UnsupportedError` when the
+   * store has no semaphores (`capabilities.permits`).
+   */
+  semaphore(name: string, count: number): Semaphore {
+    const shown = text('name', name);
+    const of = permits(count);
+    const error = failure(outcomeOf(0, this.#native.semaphore(shown, of)));
+    if (error) throw error;
+    return Semaphore.wrap(shown, of, {
+      take: async (wanted, options, ifAvailable) => {
+        if (options === null || typeof options !== 'object') {
+          throw new TypeError('the options of an acquire must be an object');
+        }
+        const { lease, maxHold, signal, wait } = waiting(options);
+        if (signal?.aborted) throw signal.reason;
+        const limit = ifAvailable ? 0 : wait;
+        const taken = this.#wait(shown, undefined, signal, (call) =>
+          this.#native.acquirePermits(call, shown, limit, lease, maxHold, wanted, of),
+        );
+        return ifAvailable ? taken.catch(nullIfContended) : taken;
+      },
+      free: async () => {
+        const { number } = await loop().ask((call) =>
+          this.#native.availablePermits(call, shown, of),
+        );
+        return number ?? 0;
+      },
+    });
   }
 
   /**
@@ -178,7 +221,8 @@ export class LockManager {
     const stop = signal(options.signal);
     if (stop?.aborted) throw stop.reason;
     // Only the native half can read the lock's name from the ticket.
-    const state = await this.#wait(undefined, stop, (call) => this.#native.attach(call, shown));
+    const begin = (call: number) => this.#native.attach(call, shown);
+    const state = await this.#wait(undefined, { mode: 'exclusive' }, stop, begin);
     return Hold.wrap(state);
   }
 
@@ -284,34 +328,39 @@ export class LockManager {
   /** Ends the holds that are there now, and none that come after them. */
   async #dispossess(name: string): Promise<void> {
     const seen = await this.inspect(name);
-    if (seen !== null && seen.holds.length > 0) await this.breakLock(name, seen.token);
+    // Permits are no lock: the request is refused, and they stay.
+    if (seen?.holds.some(({ mode }) => mode !== 'permits')) await this.breakLock(name, seen.token);
   }
 
   /** Null when it is not to wait and the lock is not free. */
   #acquire(
     name: string,
-    ask: Pick<Ask, 'lease' | 'maxHold' | 'owner' | 'signal' | 'wait'>,
+    ask: Pick<Ask, 'lease' | 'maxHold' | 'mode' | 'owner' | 'signal' | 'wait'>,
     ifAvailable: boolean,
   ): Promise<HoldState | null> {
-    const { lease, maxHold, owner } = ask;
+    const { lease, maxHold, mode, owner } = ask;
     const wait = ifAvailable ? 0 : ask.wait;
-    const waiting = this.#wait(name, ask.signal, (call) =>
-      this.#native.acquire(call, name, wait, owner, lease, maxHold),
+    const waiting = this.#wait(name, { mode }, ask.signal, (call) =>
+      this.#native.acquire(call, name, wait, owner, lease, maxHold, mode === 'shared'),
     );
     return ifAvailable ? waiting.catch(nullIfContended) : waiting;
   }
 
-  /** Waits for a hold. After an abort nothing is held, however late it came. */
+  /**
+   * Waits for a hold; `entry` is how `query` shows it, if it does. After an abort nothing is held,
+   * however late it came.
+   */
   #wait(
     wanted: string | undefined,
+    entry: Entry | undefined,
     signal: AbortSignal | undefined,
     begin: (call: number) => Ended | null,
   ): Promise<HoldState> {
     return new Promise((resolve, reject) => {
       let aborted = false;
       let call = 0;
+      let counted = false;
       // Before it begins, so that the outcome finds all in place.
-      if (wanted !== undefined) this.#pending.add(wanted);
       const unhook =
         signal &&
         onAbort(signal, () => {
@@ -324,7 +373,7 @@ export class LockManager {
       const leave = () => {
         if (!waits) return;
         waits = false;
-        if (wanted !== undefined) this.#pending.remove(wanted);
+        if (counted) this.#pending.remove(wanted as string, entry as Entry);
         unhook?.();
       };
       const settle = (outcome: Outcome) => {
@@ -336,18 +385,38 @@ export class LockManager {
           this.#native.discard(outcome.call);
         } else {
           const name = wanted ?? outcome.text ?? '';
-          this.#held.add(name);
-          resolve(new HoldState(this.#native, name, outcome, () => this.#held.remove(name)));
+          if (entry) this.#held.add(name, entry);
+          const shared = entry?.mode === 'shared';
+          resolve(
+            new HoldState(this.#native, name, shared, outcome, () => {
+              if (entry) this.#held.remove(name, entry);
+            }),
+          );
         }
       };
       try {
         call = loop().run(begin, settle);
+        if (waits && wanted !== undefined && entry !== undefined) {
+          counted = true;
+          this.#pending.add(wanted, entry);
+        }
       } catch (error) {
         leave();
         reject(error);
       }
     });
   }
+}
+
+/** How long to wait and to hold, as was asked. */
+function waiting(options: WaitOptions): Pick<Ask, 'lease' | 'maxHold' | 'signal' | 'wait'> {
+  const { lease, maxHold } = options;
+  return {
+    lease: lease === undefined ? undefined : milliseconds('lease', lease),
+    maxHold: maxHold === undefined ? undefined : milliseconds('maxHold', maxHold),
+    signal: signal(options.signal),
+    wait: patience(options.wait),
+  };
 }
 
 function nullIfContended(error: unknown): null {
@@ -359,35 +428,4 @@ function nullIfContended(error: unknown): null {
 function stolen(error: LostError): unknown {
   if (error.reason !== 'broken') return error;
   return new DOMException('the lock was stolen or broken', { name: 'AbortError', cause: error });
-}
-
-/** Calls back with the lock, and releases it when that is over. */
-function during(state: HoldState, callback: (lock: unknown) => unknown): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    // As the standard has it for a lock that was stolen. What settles later changes nothing.
-    state.onLost((error) => reject(stolen(error)));
-    const waiting = new Promise((settle) => settle(callback(Lock.wrap(state))));
-    const release = async () => {
-      try {
-        await state.release();
-      } catch (error) {
-        // The store did not answer in time: the hold was valid until now, and its release goes on.
-        if (isLost(error)) throw stolen(error);
-      }
-    };
-    waiting.then(
-      async (value) => {
-        try {
-          await release();
-          resolve(value);
-        } catch (error) {
-          reject(error);
-        }
-      },
-      async (error) => {
-        await release().catch(() => {});
-        reject(error);
-      },
-    );
-  });
 }

@@ -1,5 +1,6 @@
 import type { Setting } from '../native/index.js';
 import { InvalidArgumentError } from './errors.js';
+import type { LockMode } from './lock.js';
 
 /**
  * Options of `connect`. The first five may also stand in the URL, in snake case and with a unit; what
@@ -26,8 +27,8 @@ export interface ConnectOptions {
   maxWaiters?: number | undefined;
 }
 
-/** Options of `acquire`, and beyond the standard's those of `request`. Spans are milliseconds. */
-export interface AcquireOptions {
+/** What acquires of locks and of permits have in common. Spans are milliseconds. */
+export interface WaitOptions {
   /** Gives the wait up when it is aborted; the promise rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
   /** How long to wait: 0 not at all (`ContendedError`); `Infinity`, as without it, for ever. */
@@ -36,6 +37,15 @@ export interface AcquireOptions {
   lease?: number | undefined;
   /** A ceiling: the hold ends so long after its grant, although its holder lives. */
   maxHold?: number | undefined;
+}
+
+/** Options of `acquire`, and beyond the standard's those of `request`. Spans are milliseconds. */
+export interface AcquireOptions extends WaitOptions {
+  /**
+   * `exclusive`, as without it, or `shared`: beside others who hold it shared. All wait in one queue:
+   * a shared request stands behind an exclusive one that came before it.
+   */
+  mode?: LockMode | undefined;
   /**
    * An owner that may hold the lock several times at once, also in other processes and languages.
    * Without it every acquisition excludes every other.
@@ -111,6 +121,17 @@ export function span(what: string, value: unknown): number {
 export function patience(value: unknown): number | undefined {
   const wait = value === undefined ? Number.POSITIVE_INFINITY : span('wait', value);
   return wait === Number.POSITIVE_INFINITY ? undefined : wait;
+}
+
+/** How many permits. */
+export function permits(value: unknown): number {
+  if (typeof value !== 'number') throw new TypeError('a number of permits must be a number');
+  if (!Number.isInteger(value) || value < 1 || value > 0xffff_ffff) {
+    throw new InvalidArgumentError(
+      `a number of permits must be a whole number from 1 on, not ${value}`,
+    );
+  }
+  return value;
 }
 
 function count(what: string, value: unknown): number {

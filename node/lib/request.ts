@@ -3,12 +3,10 @@ import { type AcquireOptions, milliseconds, patience, text } from './options.js'
 
 /** Options of `request`: those of the Web Locks standard, and some of our own. */
 export interface LockOptions extends AcquireOptions {
-  /** Only `exclusive` is there yet; `shared` rejects with a `NotSupportedError`. */
-  mode?: LockMode | undefined;
   /** Do not wait: if the lock is not free, the callback gets null. */
   ifAvailable?: boolean | undefined;
   /**
-   * Ends the holds that others have at this moment, and then acquires. Unlike the standard, which knows
+   * Ends the holds that others have at this moment, readers' too, and then acquires. Unlike the standard, which knows
    * one agent, it does not overtake who waits: whoever queued before is served before.
    */
   steal?: boolean | undefined;
@@ -77,7 +75,8 @@ function optional<T>(value: unknown, convert: (value: unknown) => T): T | undefi
   return value === undefined ? undefined : convert(value);
 }
 
-function mode(value: unknown): LockMode {
+/** How to hold a lock. */
+export function mode(value: unknown): LockMode {
   if (value === undefined) return 'exclusive';
   const named = `${value}`;
   if (named !== 'exclusive' && named !== 'shared') {
@@ -93,7 +92,7 @@ export function signal(value: unknown): AbortSignal | undefined {
   return value;
 }
 
-/** The standard's refusals, in its order, and then what is not there yet. */
+/** The standard's refusals, in its order. */
 export function refuse(name: string, ask: Ask): void {
   if (name.startsWith('-')) throw unsupported("names that begin with '-' are reserved");
   if (ask.steal && ask.ifAvailable) throw unsupported('steal and ifAvailable exclude each other');
@@ -102,7 +101,6 @@ export function refuse(name: string, ask: Ask): void {
     throw unsupported('a signal cannot be combined with steal or ifAvailable');
   }
   if (ask.signal?.aborted) throw ask.signal.reason;
-  if (ask.mode === 'shared') throw unsupported('shared locks are not there yet');
 }
 
 function unsupported(message: string): DOMException {

@@ -21,6 +21,8 @@ const RELEASED = 'this hold was released already: acquire the lock again';
  */
 export class HoldState implements HoldEvents {
   readonly name: string;
+  /** Whether others may read beside it. */
+  readonly shared: boolean;
   readonly token: bigint;
   readonly isReentry: boolean;
   readonly previousAbandoned: Abandoned;
@@ -38,6 +40,7 @@ export class HoldState implements HoldEvents {
   constructor(
     native: NativeClient,
     name: string,
+    shared: boolean,
     outcome: Outcome,
     ended: (state: HoldState) => void,
   ) {
@@ -45,6 +48,7 @@ export class HoldState implements HoldEvents {
     this.#call = outcome.call;
     this.#ended = ended;
     this.name = name;
+    this.shared = shared;
     this.token = outcome.token ?? 0n;
     this.isReentry = outcome.reentry ?? false;
     this.previousAbandoned = (outcome.abandoned ?? 'unknown') as Abandoned;

@@ -1,12 +1,37 @@
-/** Counts by name; a name whose count is 0 takes no room. */
-export class Tally extends Map<string, number> {
-  add(name: string): void {
-    this.set(name, (this.get(name) ?? 0) + 1);
+import type { LockMode } from './lock.js';
+
+/** What a client holds, or waits for, of one lock. */
+export interface Entry {
+  readonly mode: LockMode;
+}
+
+/** Entries by name, in the order in which they were added; a name without any takes no room. */
+export class Tally {
+  readonly #entries = new Map<string, Entry | Set<Entry>>();
+
+  /** Adds an entry, which is an object of its own. */
+  add(name: string, entry: Entry): void {
+    const known = this.#entries.get(name);
+    if (known === undefined) this.#entries.set(name, entry);
+    else if (known instanceof Set) known.add(entry);
+    else this.#entries.set(name, new Set([known, entry]));
   }
 
-  remove(name: string): void {
-    const count = this.get(name) ?? 0;
-    if (count > 1) this.set(name, count - 1);
-    else this.delete(name);
+  remove(name: string, entry: Entry): void {
+    const known = this.#entries.get(name);
+    if (known === entry) this.#entries.delete(name);
+    else if (known instanceof Set && known.delete(entry) && known.size === 0) {
+      this.#entries.delete(name);
+    }
+  }
+
+  names(): Iterable<string> {
+    return this.#entries.keys();
+  }
+
+  modes(name: string): LockMode[] {
+    const known = this.#entries.get(name);
+    if (known === undefined) return [];
+    return known instanceof Set ? Array.from(known, ({ mode }) => mode) : [known.mode];
   }
 }

@@ -46,9 +46,15 @@ export declare class NativeClient {
   /**
    * Acquires a lock; its hold has the number of this call. `wait`: how many milliseconds, 0 not at
    * all, none for ever; `owner`: the explicit one, otherwise the acquisition is an owner of its
-   * own; an explicit `lease` and the ceiling over renewal, in milliseconds.
+   * own; an explicit `lease` and the ceiling over renewal, in milliseconds; `shared`: only to read.
    */
-  acquire(call: number, name: string, wait?: number | undefined | null, owner?: string | undefined | null, lease?: number | undefined | null, maxHold?: number | undefined | null): Ended | null
+  acquire(call: number, name: string, wait: number | undefined | null, owner: string | undefined | null, lease: number | undefined | null, maxHold: number | undefined | null, shared: boolean): Ended | null
+  /** Takes `count` of `of` permits of a semaphore, together; otherwise as `acquire`. */
+  acquirePermits(call: number, name: string, wait: number | undefined | null, lease: number | undefined | null, maxHold: number | undefined | null, count: number, of: number): Ended | null
+  /** Looks whether there can be such a semaphore. */
+  semaphore(name: string, of: number): Ended
+  /** How many of so many permits are free, in the outcome's `number`. */
+  availablePermits(call: number, name: string, of: number): Ended | null
   /** Goes on with a hold elsewhere; its hold has the number of this call. */
   attach(call: number, ticket: string): Ended | null
   /**
@@ -119,6 +125,10 @@ export interface Capabilities {
    * another.
    */
   paths: boolean
+  /** Locks can be shared. */
+  shared: boolean
+  /** It has semaphores. */
+  permits: boolean
 }
 
 /**
@@ -154,6 +164,14 @@ export interface HoldInfo {
   expiresIn: number
   /** The lease that counts, in milliseconds. */
   lease: number
+  /** How it shares the lock: `exclusive`, `shared` or `permits`. */
+  mode: string
+  /** How many permits it takes, if it takes any. */
+  permits?: number
+  /** Its token. */
+  token: bigint
+  /** Its explicit owner, if it has one. */
+  owner?: string
   /** Given by hand-off, and its holder not heard from yet. */
   claim: boolean
   /** How many wait within its client, if that is known. */
@@ -164,7 +182,7 @@ export interface HoldInfo {
 export interface LockInfo {
   /** The lock. */
   name: string
-  /** The explicit owner of the present holds. */
+  /** The explicit owner of the present exclusive holds. */
   owner?: string
   /** The present holds. */
   holds: Array<HoldInfo>
@@ -274,6 +292,10 @@ export interface WaiterInfo {
   heardAgo: number
   /** Whether it would be passed over now. */
   silent: boolean
+  /** How it wants to share the lock, as of a hold. */
+  mode: string
+  /** How many permits it wants, if it wants any. */
+  permits?: number
   /** How many more wait within its client, if that is known. */
   localWaiters?: number
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fencelock_support::{Error, ErrorKind, Hold, Operation, Owner, OwnerId, Result};
+use fencelock_support::{Error, ErrorKind, Hold, Lock, Mode, Operation, Owner, OwnerId, Result};
 use napi::bindgen_prelude::BigInt;
 use napi_derive::napi;
 
@@ -41,6 +41,33 @@ impl NativeClient {
         }
     }
 
+    fn lock(
+        &self,
+        name: &str,
+        mode: Mode,
+        lease: Option<f64>,
+        max_hold: Option<f64>,
+    ) -> Result<Lock> {
+        let mut lock = self.session.client.lock_in(name, mode)?;
+        if let Some(lease) = lease {
+            lock = lock.lease(duration(lease)?);
+        }
+        if let Some(ceiling) = max_hold {
+            lock = lock.max_hold(duration(ceiling)?);
+        }
+        Ok(lock)
+    }
+
+    /// Begins to wait for a lock.
+    fn wait(&self, call: i64, lock: Result<Lock>, wait: Option<f64>) -> Option<Ended> {
+        match lock.and_then(|lock| Ok((lock, patience(wait)?))) {
+            Ok((lock, wait)) => {
+                self.session.wait(call, false, |done| lock.acquire_async(wait, done))
+            }
+            Err(error) => failed(call, &error),
+        }
+    }
+
     fn ended(&self, hold: i64) -> Result<Hold> {
         self.session.hold(hold).ok_or_else(not_held)
     }
@@ -58,8 +85,9 @@ fn not_held() -> Error {
 impl NativeClient {
     /// Acquires a lock; its hold has the number of this call. `wait`: how many milliseconds, 0 not at
     /// all, none for ever; `owner`: the explicit one, otherwise the acquisition is an owner of its
-    /// own; an explicit `lease` and the ceiling over renewal, in milliseconds.
+    /// own; an explicit `lease` and the ceiling over renewal, in milliseconds; `shared`: only to read.
     #[napi]
+    #[allow(clippy::too_many_arguments, reason = "an object would be slower")]
     pub fn acquire(
         &self,
         call: i64,
@@ -68,26 +96,48 @@ impl NativeClient {
         owner: Option<String>,
         lease: Option<f64>,
         max_hold: Option<f64>,
+        shared: bool,
     ) -> Option<Ended> {
-        let lock = self.session.client.lock(&name).and_then(|mut lock| {
-            lock = lock.owner(match owner {
-                Some(owner) => Owner::Explicit(OwnerId::new(owner)?),
-                None => Owner::Fresh,
-            });
-            if let Some(lease) = lease {
-                lock = lock.lease(duration(lease)?);
-            }
-            if let Some(ceiling) = max_hold {
-                lock = lock.max_hold(duration(ceiling)?);
-            }
-            Ok((lock, patience(wait)?))
+        let mode = if shared { Mode::Shared } else { Mode::Exclusive };
+        let owner = owner.map(OwnerId::new).transpose().map(|owner| match owner {
+            Some(owner) => Owner::Explicit(owner),
+            None => Owner::Fresh,
         });
-        match lock {
-            Ok((lock, wait)) => {
-                self.session.wait(call, false, |done| lock.acquire_async(wait, done))
-            }
-            Err(error) => failed(call, &error),
-        }
+        let lock =
+            owner.and_then(|owner| Ok(self.lock(&name, mode, lease, max_hold)?.owner(owner)));
+        self.wait(call, lock, wait)
+    }
+
+    /// Takes `count` of `of` permits of a semaphore, together; otherwise as `acquire`.
+    #[napi]
+    #[allow(clippy::too_many_arguments, reason = "an object would be slower")]
+    pub fn acquire_permits(
+        &self,
+        call: i64,
+        name: String,
+        wait: Option<f64>,
+        lease: Option<f64>,
+        max_hold: Option<f64>,
+        count: u32,
+        of: u32,
+    ) -> Option<Ended> {
+        self.wait(call, self.lock(&name, Mode::Permits { count, of }, lease, max_hold), wait)
+    }
+
+    /// Looks whether there can be such a semaphore.
+    #[napi]
+    pub fn semaphore(&self, name: String, of: u32) -> Ended {
+        News::with(0, self.session.client.semaphore(&name, of), |_, _| ()).ended()
+    }
+
+    /// How many of so many permits are free, in the outcome's `number`.
+    #[napi]
+    pub fn available_permits(&self, call: i64, name: String, of: u32) -> Option<Ended> {
+        self.call(
+            call,
+            |free, outcome| outcome.number = Some(f64::from(free)),
+            |done| Ok(self.session.client.semaphore(&name, of)?.available_permits_async(done)),
+        )
     }
 
     /// Goes on with a hold elsewhere; its hold has the number of this call.
@@ -284,6 +334,8 @@ impl NativeClient {
             leases: can.leases,
             abandoned: can.abandoned,
             paths: can.paths,
+            shared: can.shared,
+            permits: can.permits,
         }
     }
 }
@@ -306,4 +358,8 @@ pub struct Capabilities {
     /// Names of locks are paths: slashes separate, no part is empty, and a lock does not lie below
     /// another.
     pub paths: bool,
+    /// Locks can be shared.
+    pub shared: bool,
+    /// It has semaphores.
+    pub permits: bool,
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fencelock_support::Abandoned;
+use fencelock_support::{Abandoned, Mode};
 use napi_derive::napi;
 
 /// A lock, for people.
@@ -10,7 +10,7 @@ use napi_derive::napi;
 pub struct LockInfo {
     /// The lock.
     pub name: String,
-    /// The explicit owner of the present holds.
+    /// The explicit owner of the present exclusive holds.
     pub owner: Option<String>,
     /// The present holds.
     pub holds: Vec<HoldInfo>,
@@ -39,6 +39,14 @@ pub struct HoldInfo {
     pub expires_in: f64,
     /// The lease that counts, in milliseconds.
     pub lease: f64,
+    /// How it shares the lock: `exclusive`, `shared` or `permits`.
+    pub mode: String,
+    /// How many permits it takes, if it takes any.
+    pub permits: Option<u32>,
+    /// Its token.
+    pub token: u64,
+    /// Its explicit owner, if it has one.
+    pub owner: Option<String>,
     /// Given by hand-off, and its holder not heard from yet.
     pub claim: bool,
     /// How many wait within its client, if that is known.
@@ -60,6 +68,10 @@ pub struct WaiterInfo {
     pub heard_ago: f64,
     /// Whether it would be passed over now.
     pub silent: bool,
+    /// How it wants to share the lock, as of a hold.
+    pub mode: String,
+    /// How many permits it wants, if it wants any.
+    pub permits: Option<u32>,
     /// How many more wait within its client, if that is known.
     pub local_waiters: Option<u32>,
 }
@@ -87,6 +99,10 @@ impl From<fencelock_support::HoldInfo> for HoldInfo {
             label: hold.label,
             expires_in: milliseconds(hold.expires_in),
             lease: milliseconds(hold.lease),
+            mode: mode(hold.mode).to_owned(),
+            permits: hold.mode.permits(),
+            token: hold.token,
+            owner: hold.owner,
             claim: hold.claim,
             local_waiters: hold.local_waiters,
         }
@@ -102,8 +118,18 @@ impl From<fencelock_support::WaiterInfo> for WaiterInfo {
             owner: waiter.owner,
             heard_ago: milliseconds(waiter.heard_ago),
             silent: waiter.silent,
+            mode: mode(waiter.mode).to_owned(),
+            permits: waiter.mode.permits(),
             local_waiters: waiter.local_waiters,
         }
+    }
+}
+
+fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Exclusive => "exclusive",
+        Mode::Shared => "shared",
+        Mode::Permits { .. } => "permits",
     }
 }
 

@@ -187,13 +187,8 @@ describe('arguments of request', () => {
     const error = await rejection(request(unique(), { signal: AbortSignal.abort() }, never));
     assert.ok(error instanceof DOMException);
     assert.equal(error.name, 'AbortError');
-    // Before what this version cannot do.
     const signal = AbortSignal.abort(mine);
     assert.equal(await rejection(request(unique(), { signal, mode: 'shared' }, never)), mine);
-  });
-
-  test('not there yet: shared', async () => {
-    await refuses([unique(), { mode: 'shared' }, never], 'NotSupportedError');
   });
 
   test('beyond the standard: names and options of our own', async () => {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { after, before, describe } from 'node:test';
+import { after, before, describe, type TestContext } from 'node:test';
 import { type ConnectOptions, connect, type LockManager } from 'fencelock';
 
 /** The URLs of the stores to test on; scripts/test starts their servers. */
@@ -46,6 +46,13 @@ export function onEachStore(
       });
     });
   }
+}
+
+/** Skips a test where the store has no shared locks and semaphores. */
+export function shares(store: Store, context: TestContext): boolean {
+  const { shared, permits, store: kind } = store.locks.capabilities;
+  if (!(shared && permits)) context.skip(`${kind} has no shared locks and semaphores`);
+  return shared && permits;
 }
 
 /** Whether other processes see what this one holds. */

@@ -49,7 +49,7 @@ impl BaseLock {
     ) -> PyResult<BaseLock> {
         let py = client.py();
         let mode = mode::mode(mode)?;
-        let mut lock = given(py, mode::side(&client.get().0, &name, mode))?;
+        let mut lock = given(py, client.get().0.lock_in(&name, mode))?;
         let mut ambient = false;
         let by = match (owner, reentrant) {
             (Some(_), false) => {

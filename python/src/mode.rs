@@ -1,6 +1,6 @@
 //! How a lock is taken: for oneself, to read, or so many permits.
 
-use fencelock_support::{Client, Lock, Mode, Result};
+use fencelock_support::Mode;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTuple};
 
@@ -30,18 +30,6 @@ pub(crate) fn permits(given: &Bound<'_, PyAny>) -> PyResult<u32> {
             format!("a number of permits is a whole number from 1 on, not {number}"),
         )
     })
-}
-
-/// The lock whose acquires are of this mode.
-pub(crate) fn side(client: &Client, name: &str, mode: Mode) -> Result<Lock> {
-    match mode {
-        Mode::Exclusive => client.lock(name),
-        Mode::Shared => Ok(client.rw_lock(name)?.reader()),
-        Mode::Permits { count, of } => {
-            mode.check()?;
-            Ok(client.semaphore(name, of)?.taking(count))
-        }
-    }
 }
 
 /// The mode's name.

@@ -31,7 +31,15 @@ function options(given) {
   const span = (text) => Number.parseInt(text, 10);
   const named = { try: 0, forever: undefined, endless: Number.POSITIVE_INFINITY, undefined: undefined };
   const wait = it.wait in named ? named[it.wait] : span(it.wait);
-  return { wait, lease: it.lease && span(it.lease), owner: it.owner };
+  return { wait, lease: it.lease && span(it.lease), owner: it.owner, mode: it.mode };
+}
+
+/** Begins an acquire as it was asked for, of a lock or of permits. */
+function begun(client, lock, more, signal) {
+  const { mode, ...how } = { ...options(more), signal };
+  const [, count, of] = mode?.match(/^permits:(.+)\/(.+)$/) ?? [];
+  if (of === undefined) return client.acquire(lock, { ...how, mode });
+  return client.semaphore(lock, Number(of)).acquire(Number(count), how);
 }
 
 async function acquire(tag, begin) {
@@ -40,7 +48,7 @@ async function acquire(tag, begin) {
   try {
     const hold = await begin(wait.signal);
     holds.set(tag, hold);
-    const { name: lock, token, previousAbandoned: abandoned, isReentry: reentry } = hold;
+    const { name: lock, token, previousAbandoned: abandoned = 'no', isReentry: reentry = false } = hold;
     say('granted', tag, { lock, token, abandoned, reentry, ...trust(hold) });
     hold.lost.then((reason) => say('lost', tag, { reason }));
   } catch (error) {
@@ -59,13 +67,13 @@ const verbs = {
   async open(tag, [url]) {
     try {
       clients.set(tag, await connect(url));
-      say('opened', tag, { id: clients.get(tag).clientId });
+      say('opened', tag, { id: clients.get(tag).clientId, knows: 'modes' });
     } catch (error) {
       failed('refused', tag, error);
     }
   },
   acquire: (tag, [client, lock, ...more]) =>
-    acquire(tag, (signal) => clients.get(client).acquire(lock, { ...options(more), signal })),
+    acquire(tag, async (signal) => begun(clients.get(client), lock, more, signal)),
   attach: (tag, [client, ticket]) =>
     acquire(tag, (signal) => clients.get(client).attach(ticket, { signal })),
   cancel: (tag) => waits.get(tag)?.abort(),

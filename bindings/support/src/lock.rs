@@ -7,7 +7,7 @@ use fencelock::blocking;
 use crate::client::Client;
 use crate::hold::Hold;
 use crate::operation::Operation;
-use crate::{CancelToken, OwnerId, Result};
+use crate::{CancelToken, Mode, OwnerId, Result};
 
 /// Who acquires.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +89,23 @@ impl Client {
     /// `InvalidArgument` for the name; `Closed` in a forked child.
     pub fn lock(&self, name: &str) -> Result<Lock> {
         Ok(Lock::new(self.0.lock(name)?, self.clone()))
+    }
+
+    /// The lock `name` as one whose acquires are of this mode: a side of a read-write lock, or so many
+    /// permits of a semaphore.
+    ///
+    /// # Errors
+    /// As [`Client::lock`], [`Client::rw_lock`] and [`Client::semaphore`]; `InvalidArgument` for a number
+    /// of permits that cannot be taken.
+    pub fn lock_in(&self, name: &str, mode: Mode) -> Result<Lock> {
+        match mode {
+            Mode::Exclusive => self.lock(name),
+            Mode::Shared => Ok(self.rw_lock(name)?.reader()),
+            Mode::Permits { count, of } => {
+                mode.check()?;
+                Ok(self.semaphore(name, of)?.taking(count))
+            }
+        }
     }
 }
 
