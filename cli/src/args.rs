@@ -95,7 +95,7 @@ pub enum Command {
         127  the command was not found"
 )]
 pub struct Run {
-    /// The lock's name
+    /// The lock's name, or the semaphore's
     pub name: String,
     /// Wait for the lock so long at the most; without it, for ever
     #[arg(long, short = 'w', value_name = "SPAN", value_parser = span::parse)]
@@ -111,8 +111,18 @@ pub struct Run {
     #[arg(long, value_name = "SPAN", value_parser = span::parse)]
     pub max_hold: Option<Duration>,
     /// An owner id: whoever shows the same one re-enters the lock, from any process
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", conflicts_with = "of")]
     pub owner: Option<String>,
+    /// As a reader: beside others who say so, and never beside one who does not
+    #[arg(long, conflicts_with = "of")]
+    pub shared: bool,
+    /// As one of so many: a semaphore's number of permits, the same with all who name it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub of: Option<u32>,
+    /// How many of the --of permits this command takes, together
+    #[arg(long, value_name = "K", requires = "of", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub permits: u32,
     /// After losing the lock, between SIGTERM and SIGKILL
     #[arg(long, value_name = "SPAN", default_value = "5s", value_parser = span::parse)]
     pub grace: Duration,

@@ -58,7 +58,10 @@ impl Child {
             .env_remove("FENCELOCK_TICKET");
         if let Some(owner) = &run.owner {
             command.env("FENCELOCK_OWNER", owner);
-            command.env("FENCELOCK_TICKET", guard.ticket()?.as_str());
+            // A reader has none: with the same owner, anybody reads beside it.
+            if !run.shared {
+                command.env("FENCELOCK_TICKET", guard.ticket()?.as_str());
+            }
         }
         if group == Group::Own {
             command.process_group(0);

@@ -15,6 +15,12 @@ use crate::{client, exit, store};
 
 /// Runs a command while holding a lock, and gives the code to end with.
 pub fn run(common: &Common, run: &Run) -> Result<u8, Failure> {
+    if let Some(of) = run.of.filter(|of| *of < run.permits) {
+        return Err(Failure::own(format!(
+            "{} permits of {of} are never to be had: --permits is at most --of",
+            run.permits
+        )));
+    }
     let url = store::url(common)?;
     let group = Group::choose(run.foreground);
     // From here on no signal ends this process without the lock being released.
@@ -53,7 +59,7 @@ async fn with_client(
     group: Group,
     signals: &mut Signals,
 ) -> Result<u8, Failure> {
-    let mut lock = client.lock(&run.name)?;
+    let mut lock = wanted(client, run)?;
     if let Some(owner) = &run.owner {
         lock = lock.owner(OwnerId::new(owner)?);
     }
@@ -70,6 +76,15 @@ async fn with_client(
     }
 }
 
+/// What the command is to have: the lock, its read side, or some permits.
+fn wanted(client: &Client, run: &Run) -> Result<Lock, Error> {
+    match run.of {
+        Some(of) => Ok(client.semaphore(&run.name, of)?.taking(run.permits)),
+        None if run.shared => Ok(client.rw_lock(&run.name)?.reader()),
+        None => client.lock(&run.name),
+    }
+}
+
 async fn acquire(lock: &Lock, run: &Run) -> Result<Guard, Error> {
     match run.wait {
         _ if run.no_wait => lock.try_acquire().await,
@@ -80,15 +95,18 @@ async fn acquire(lock: &Lock, run: &Run) -> Result<Guard, Error> {
 
 fn not_acquired(run: &Run, error: &Error) -> Failure {
     let name = text::visible(&run.name);
-    match error.kind() {
-        ErrorKind::Contended => Failure::with(
-            run.conflict_exit_code,
-            format!("{name} is taken (fencelock show {name})"),
-        ),
-        ErrorKind::TimedOut => Failure::with(
-            run.conflict_exit_code,
-            format!("{name} was taken all the while (fencelock show {name})"),
-        ),
+    let no = |what: String| {
+        Failure::with(run.conflict_exit_code, format!("{what} (fencelock show {name})"))
+    };
+    match (error.kind(), run.of) {
+        (ErrorKind::Contended, None) => no(format!("{name} is taken")),
+        (ErrorKind::TimedOut, None) => no(format!("{name} was taken all the while")),
+        (ErrorKind::Contended, Some(of)) => {
+            no(format!("{name} has no {} of its {of} permits left", run.permits))
+        }
+        (ErrorKind::TimedOut, Some(of)) => {
+            no(format!("{name} had no {} of its {of} permits left all the while", run.permits))
+        }
         _ => Failure::own(error.message()),
     }
 }
