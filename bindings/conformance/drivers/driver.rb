@@ -29,15 +29,27 @@ end
 
 def seconds(text) = text.to_i / 1000.0
 
+# The acquire of what a mode names.
+def taken(client, name, mode, **options)
+  case mode
+  when nil then client.lock(name, **options).method(:acquire)
+  when "shared" then client.rw_lock(name, **options).reader.method(:acquire)
+  else
+    count, of = mode.delete_prefix("permits:").split("/").map(&:to_i)
+    semaphore = client.semaphore(name, of, lease: options[:lease])
+    ->(**wait) { semaphore.acquire(count, **wait) }
+  end
+end
+
 def begun(client, name, options)
   owner = options["owner"]
   lease = options["lease"] && seconds(options["lease"])
-  lock = CLIENTS[client].lock(name, owner: owner, reentrant: !owner.nil?, lease: lease)
+  acquire = taken(CLIENTS[client], name, options["mode"], owner: owner, reentrant: !owner.nil?, lease: lease)
   case options.fetch("wait", "forever")
-  when "try" then lock.acquire(timeout: 0)
-  when "forever" then lock.acquire
-  when "endless" then lock.acquire(timeout: Float::INFINITY)
-  else lock.acquire(timeout: seconds(options["wait"]))
+  when "try" then acquire.call(timeout: 0)
+  when "forever" then acquire.call
+  when "endless" then acquire.call(timeout: Float::INFINITY)
+  else acquire.call(timeout: seconds(options["wait"]))
   end
 end
 
@@ -88,7 +100,7 @@ def obey(verb, tag, words)
   case verb
   when "open"
     CLIENTS[tag] = Fencelock.connect(words[0])
-    say("opened", tag, id: CLIENTS[tag].id)
+    say("opened", tag, id: CLIENTS[tag].id, knows: "modes")
   when "acquire" then acquire(tag) { begun(words[0], words[1], options) }
   when "attach" then acquire(tag) { CLIENTS[words[0]].attach(words[1]) }
   when "cancel" then WAITS[tag]&.raise(Cancel)

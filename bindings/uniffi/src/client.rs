@@ -19,6 +19,10 @@ impl Client {
     pub(crate) fn new(client: fencelock_support::Client) -> Arc<Client> {
         Arc::new(Client(client))
     }
+
+    pub(crate) fn support(&self) -> &fencelock_support::Client {
+        &self.0
+    }
 }
 
 #[uniffi::export]

@@ -11,7 +11,7 @@ pub struct LockInfo {
     pub name: String,
     /// The explicit owner, if it has one.
     pub owner: Option<String>,
-    /// The holds: several of one owner, or none.
+    /// The holds: several of one owner, of readers, or of permits; or none.
     pub holds: Vec<HoldInfo>,
     /// The token of the hold; 0 when nobody holds the lock.
     pub token: u64,
@@ -24,6 +24,17 @@ pub struct LockInfo {
     /// How many wait in all: the whole queue, and who waits within the clients of the holds and waiters
     /// that are shown, as far as that is known.
     pub waiting: u32,
+}
+
+/// What a hold lets beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, uniffi::Enum)]
+pub enum HoldMode {
+    /// Nobody else.
+    Exclusive,
+    /// Readers.
+    Shared,
+    /// As many permits as are left.
+    Permits,
 }
 
 /// A hold in a `LockInfo`.
@@ -39,6 +50,12 @@ pub struct HoldInfo {
     pub expires_in: Duration,
     /// Its lease.
     pub lease: Duration,
+    /// What it lets beside it.
+    pub mode: HoldMode,
+    /// How many permits it takes; 0 for a lock.
+    pub permits: u32,
+    /// Its token.
+    pub token: u64,
     /// Whether it was handed over and its holder has not been heard from yet.
     pub claim: bool,
     /// How many wait within its client, which hands the lock on among them, as that said with its latest
@@ -62,6 +79,10 @@ pub struct WaiterInfo {
     pub heard_ago: Duration,
     /// Whether it would be passed over now.
     pub silent: bool,
+    /// What its hold will let beside it.
+    pub mode: HoldMode,
+    /// How many permits it wants; 0 for a lock.
+    pub permits: u32,
     /// How many more wait within its client, as in `HoldInfo`.
     pub local_waiters: Option<u32>,
 }
@@ -90,6 +111,10 @@ pub struct Capabilities {
     pub leases: bool,
     /// Whether the previous holder was lost is known.
     pub abandoned: bool,
+    /// It has read-write locks.
+    pub shared: bool,
+    /// It has semaphores.
+    pub permits: bool,
     /// Names of locks are paths: slashes separate, no part is empty, and a lock does not lie below
     /// another.
     pub paths: bool,
@@ -127,8 +152,21 @@ impl From<fencelock_support::HoldInfo> for HoldInfo {
             label: hold.label,
             expires_in: hold.expires_in,
             lease: hold.lease,
+            mode: hold.mode.into(),
+            permits: hold.mode.permits().unwrap_or(0),
+            token: hold.token,
             claim: hold.claim,
             local_waiters: hold.local_waiters,
+        }
+    }
+}
+
+impl From<fencelock_support::Mode> for HoldMode {
+    fn from(mode: fencelock_support::Mode) -> HoldMode {
+        match mode {
+            fencelock_support::Mode::Shared => HoldMode::Shared,
+            mode if mode.permits().is_some() => HoldMode::Permits,
+            _ => HoldMode::Exclusive,
         }
     }
 }
@@ -142,6 +180,8 @@ impl From<fencelock_support::WaiterInfo> for WaiterInfo {
             owner: waiter.owner,
             heard_ago: waiter.heard_ago,
             silent: waiter.silent,
+            mode: waiter.mode.into(),
+            permits: waiter.mode.permits().unwrap_or(0),
             local_waiters: waiter.local_waiters,
         }
     }
@@ -156,6 +196,8 @@ impl From<fencelock_support::Capabilities> for Capabilities {
             owners: capabilities.owners,
             leases: capabilities.leases,
             abandoned: capabilities.abandoned,
+            shared: capabilities.shared,
+            permits: capabilities.permits,
             paths: capabilities.paths,
         }
     }

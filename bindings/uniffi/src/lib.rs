@@ -24,6 +24,7 @@ mod hold;
 mod info;
 mod listener;
 mod lock;
+mod modes;
 mod wake;
 
 pub use acquiring::Acquiring;
@@ -32,9 +33,10 @@ pub use client::Client;
 pub use connect::{ConnectOptions, Connecting, begin_connect, connect};
 pub use error::{ErrorFacts, ErrorKind, FencelockError, error_facts};
 pub use hold::{Abandoned, Hold};
-pub use info::{Broken, Capabilities, HoldInfo, LockInfo, WaiterInfo};
+pub use info::{Broken, Capabilities, HoldInfo, HoldMode, LockInfo, WaiterInfo};
 pub use listener::{LossListener, LossReason, WantedListener};
 pub use lock::{Lock, LockOptions, Owner};
+pub use modes::{RwLock, Semaphore};
 pub use wake::wake_by_pipe;
 
 /// The version of the native library.

@@ -247,3 +247,60 @@ fn every_kind_has_its_facts() {
     }
     assert_eq!(error_facts(ErrorKind::Internal).code, 100);
 }
+
+#[test]
+fn readers_are_in_together_and_a_writer_alone() {
+    let client = client();
+    let owner =
+        |number| LockOptions { owner: Some(Owner::Local { number }), ..LockOptions::default() };
+    let lock = client.rw_lock("x".to_owned(), Some(owner(1))).unwrap();
+    let reads = lock.reader().unwrap().acquire(None, None).unwrap();
+    assert_eq!(
+        kind(lock.writer().unwrap().begin_acquire(None).and_then(|it| wait(it.ended()))),
+        ErrorKind::WouldDeadlock
+    );
+    let other = client.rw_lock("x".to_owned(), Some(owner(2))).unwrap();
+    let beside = other.reader().unwrap().acquire(None, None).unwrap();
+    assert_eq!(kind(other.writer().unwrap().acquire(None, None)), ErrorKind::WouldDeadlock);
+    let seen = client.inspect("x".to_owned()).unwrap().unwrap();
+    assert!(seen.holds.iter().all(|it| it.mode == HoldMode::Shared && it.permits == 0));
+    let writing = self::lock(&client).begin_acquire(None).unwrap();
+    reads.release().unwrap();
+    beside.release().unwrap();
+    wait(writing.ended()).unwrap();
+    let writes = writing.hold().unwrap();
+    assert!(writes.token() > beside.token());
+    assert_eq!(
+        kind(lock.reader().unwrap().acquire(Some(Duration::ZERO), None)),
+        ErrorKind::Contended
+    );
+    let nobody = LockOptions {
+        owner: Some(Owner::Explicit { id: String::new() }),
+        ..LockOptions::default()
+    };
+    assert_eq!(kind(client.rw_lock("x".to_owned(), Some(nobody))), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn permits_are_taken_together_and_given_back() {
+    let client = client();
+    let mailers = client.semaphore("mailers".to_owned(), 3, None, Some(BOUND)).unwrap();
+    assert_eq!((mailers.name().as_str(), mailers.permits()), ("mailers", 3));
+    let two = mailers.taking(2).unwrap().acquire(None, None).unwrap();
+    assert_eq!(wait(mailers.available_permits_async()).unwrap(), 1);
+    let seen = client.inspect("mailers".to_owned()).unwrap().unwrap().holds.remove(0);
+    assert_eq!((seen.mode, seen.permits, seen.token), (HoldMode::Permits, 2, two.token()));
+    assert_eq!(
+        kind(mailers.taking(2).unwrap().acquire(Some(Duration::ZERO), None)),
+        ErrorKind::Contended
+    );
+    assert_eq!(kind(mailers.taking(4).unwrap().acquire(None, None)), ErrorKind::InvalidArgument);
+    let fewer = client.semaphore("mailers".to_owned(), 2, None, None).unwrap();
+    assert_eq!(kind(fewer.taking(1).unwrap().acquire(None, None)), ErrorKind::Misconfigured);
+    two.release().unwrap();
+    assert_eq!(mailers.available_permits().unwrap(), 3);
+    assert_eq!(
+        kind(client.semaphore("mailers".to_owned(), 0, None, None)),
+        ErrorKind::InvalidArgument
+    );
+}

@@ -53,13 +53,24 @@ module Fencelock
     # others, or with `owner: "text"` whoever shows the same text, in any process or language. With a
     # `lease` in seconds a hold is not renewed and ends with it; with `max_hold` it is, for so long at most.
     def lock(name, owner: nil, reentrant: true, lease: nil, max_hold: nil)
-      raise InvalidArgumentError, "an explicit owner is re-entrant: leave one of the two out" if owner && !reentrant
-
       name = Text.to_native("the name of a lock", name)
-      who = NativeOwner::EXPLICIT.new(id: Text.to_native("the owner", owner)) if owner
-      who ||= :nobody unless reentrant
-      options = { lease: Spans.to_native("the lease", lease), max_hold: Spans.to_native("max_hold", max_hold) }
-      Lock.new(@native, name, who, options)
+      Lock.new(@native, name, owner_of(owner, reentrant), spans(lease, max_hold))
+    end
+
+    # The read-write lock `name`, whose write side is the lock of that name; asks the store nothing. The options
+    # are those of `lock`. Whether the store has such locks, `capabilities.shared` says.
+    def rw_lock(name, owner: nil, reentrant: true, lease: nil, max_hold: nil)
+      name = Text.to_native("the name of a lock", name)
+      RwLock.new(@native, name, owner_of(owner, reentrant), spans(lease, max_hold))
+    end
+
+    # The semaphore `name` with so many `permits`, 1 to 1,000,000; asks the store nothing. With a `lease` in
+    # seconds what is taken is not renewed and comes back with its end; with `max_hold` it is renewed for so long
+    # at most.
+    def semaphore(name, permits, lease: nil, max_hold: nil)
+      name = Text.to_native("the name of a semaphore", name)
+      permits = Spans.count("the number of permits", permits, 1, 1 << 32)
+      Semaphore.new(@native, name, permits, spans(lease, max_hold).values)
     end
 
     # Goes on with a hold by its ticket, from wherever that was made.
@@ -113,5 +124,18 @@ module Fencelock
     def closed? = @native.is_shut_down
 
     def inspect = "#<#{self.class} #{id} #{store}>"
+
+    private
+
+    def owner_of(owner, reentrant)
+      raise InvalidArgumentError, "an explicit owner is re-entrant: leave one of the two out" if owner && !reentrant
+      return NativeOwner::EXPLICIT.new(id: Text.to_native("the owner", owner)) if owner
+
+      :nobody unless reentrant
+    end
+
+    def spans(lease, max_hold)
+      { lease: Spans.to_native("the lease", lease), max_hold: Spans.to_native("max_hold", max_hold) }
+    end
   end
 end

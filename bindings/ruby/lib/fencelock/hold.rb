@@ -62,7 +62,7 @@ module Fencelock
     end
 
     # A short text with which another thread, process or language goes on with this hold, by
-    # Client#attach. Only for an explicit owner.
+    # Client#attach. Only for an explicit owner, and not for a hold to read.
     def ticket = @native.ticket
 
     # Releases, and returns when the store, or the next holder of this program, has the lock. Raises

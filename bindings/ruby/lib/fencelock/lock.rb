@@ -11,11 +11,12 @@ module Fencelock
     attr_reader :name
 
     # @private
-    def initialize(client, name, owner, options)
+    def initialize(client, name, owner, options, &side)
       @client = client
       @name = name
       @owner = owner
       @options = options
+      @side = side || ->(given) { client.lock(name, given) }
       native
     end
 
@@ -107,7 +108,7 @@ module Fencelock
 
     def native
       owner = @owner == :nobody ? nil : @owner || Owners.current
-      @client.lock(name, NativeLockOptions.new(owner: owner, **@options))
+      @side.call(NativeLockOptions.new(owner: owner, **@options))
     end
   end
 

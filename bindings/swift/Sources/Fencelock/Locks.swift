@@ -80,6 +80,40 @@ extension Lock {
     }
 }
 
+extension RwLock {
+    /// Acquires to read, together with other readers, runs the body, and releases; as `Lock.withLock` otherwise.
+    public func withReadLock<Value>(
+        timeout: TimeInterval? = nil,
+        _ body: (Hold) async throws -> Value
+    ) async throws -> Value {
+        try await reader().withLock(timeout: timeout, body)
+    }
+
+    /// Acquires to write, alone, runs the body, and releases; as `Lock.withLock` otherwise.
+    ///
+    /// Throws `FencelockError.WouldDeadlock` when the lock's owner reads.
+    public func withWriteLock<Value>(
+        timeout: TimeInterval? = nil,
+        _ body: (Hold) async throws -> Value
+    ) async throws -> Value {
+        try await writer().withLock(timeout: timeout, body)
+    }
+}
+
+extension Semaphore {
+    /// Takes `count` permits together, runs the body, and gives them back; as `Lock.withLock` otherwise.
+    ///
+    /// Throws `FencelockError.InvalidArgument` unless the count is 1 to the number of permits, and `Misconfigured`
+    /// while others hold or wait who named another number.
+    public func withPermit<Value>(
+        _ count: UInt32 = 1,
+        timeout: TimeInterval? = nil,
+        _ body: (Hold) async throws -> Value
+    ) async throws -> Value {
+        try await taking(count: count).withLock(timeout: timeout, body)
+    }
+}
+
 /// A thousand years, in seconds: what is generated ends the program on what it cannot count.
 private let longest: TimeInterval = 1_000 * 365 * 86_400
 
@@ -127,6 +161,7 @@ extension FencelockError {
         case .InvalidArgument: return .invalidArgument
         case .Unsupported: return .unsupported
         case .Closed: return .closed
+        case .WouldDeadlock: return .wouldDeadlock
         case .Internal: return .internal
         }
     }

@@ -62,6 +62,32 @@ final class LockTests: XCTestCase {
         XCTAssertFalse(hold.isValid())
     }
 
+    func testReadersAreInTogether() async throws {
+        let lock = try client.rwLock(name: "x")
+        let beside = try await lock.withReadLock { first in
+            try await lock.withReadLock { second in
+                XCTAssertTrue(first.isValid() && second.isValid())
+                let writer = try await lock.writer().tryAcquireAsync()
+                XCTAssertNil(writer)
+                return second.token()
+            }
+        }
+        let writer = try await lock.withWriteLock { $0.token() }
+        XCTAssertGreaterThan(writer, beside)
+    }
+
+    func testPermitsAreCounted() async throws {
+        let semaphore = try client.semaphore(name: "mailers", permits: 3)
+        try await semaphore.withPermit(2) { _ in
+            let left = try await semaphore.availablePermitsAsync()
+            XCTAssertEqual(left, 1)
+            let two = try await semaphore.taking(count: 2).tryAcquireAsync()
+            XCTAssertNil(two)
+        }
+        let all = try await semaphore.availablePermitsAsync()
+        XCTAssertEqual(all, 3)
+    }
+
     func testErrorsHaveTheirNumbers() async throws {
         let lock = try client.lock(name: "x")
         let hold = try await lock.acquireAsync()

@@ -47,7 +47,7 @@ private suspend fun obey(verb: String, tag: String, words: List<String>) {
             "open" -> {
                 val client = Client.connect(words[0], shutdownGrace = 200.milliseconds)
                 clients[tag] = client
-                say("opened", tag, "id=${client.id}")
+                say("opened", tag, "id=${client.id} knows=modes")
             }
             "acquire" -> acquire(tag) { begin(words) }
             "attach" -> acquire(tag) { clients.getValue(words[0]).attach(words[1]) }
@@ -96,15 +96,22 @@ private suspend fun close(tag: String, drain: String?) {
 
 private suspend fun begin(words: List<String>): Hold {
     val options = words.filter { '=' in it }.associate { it.substringBefore('=') to it.substringAfter('=') }
-    val lock =
-        clients
-            .getValue(words[0])
-            .lock(words[1], options["owner"]?.let(Owner::of), options["lease"]?.let(::span))
-    return when (val wait = options["wait"] ?: "forever") {
-        "try" -> lock.acquire(Duration.ZERO)
-        "forever" -> lock.acquire()
-        "endless" -> lock.acquire(Duration.INFINITE)
-        else -> lock.acquire(span(wait))
+    val limit =
+        when (val wait = options["wait"] ?: "forever") {
+            "try" -> Duration.ZERO
+            "forever" -> null
+            "endless" -> Duration.INFINITE
+            else -> span(wait)
+        }
+    val client = clients.getValue(words[0])
+    val (owner, lease) = options["owner"]?.let(Owner::of) to options["lease"]?.let(::span)
+    return when (val mode = options["mode"]) {
+        null -> client.lock(words[1], owner, lease).acquire(limit)
+        "shared" -> client.rwLock(words[1], owner, lease).reader.acquire(limit)
+        else -> {
+            val (count, of) = mode.removePrefix("permits:").split('/').map(String::toInt)
+            client.semaphore(words[1], of, lease).acquire(count, limit)
+        }
     }
 }
 

@@ -43,10 +43,45 @@ private constructor(private val native: NativeClient, shutdownGrace: Duration?) 
         lease: Duration? = null,
         maxHold: Duration? = null,
     ): Lock {
-        val options =
-            NativeLockOptions(owner?.native, lease?.toNative("a lease"), maxHold?.toNative("maxHold"))
+        val options = options(owner, lease, maxHold)
         return Lock(native.lock(name.toNative("the name of a lock"), options))
     }
+
+    /**
+     * The read-write lock [name], whose write side is the [lock] of that name; asks the store nothing.
+     *
+     * The options are those of [lock]. Whether the store has such locks is said by [capabilities].
+     *
+     * @throws FencelockException.InvalidArgument for the name or the owner
+     */
+    public fun rwLock(
+        name: String,
+        owner: Owner? = null,
+        lease: Duration? = null,
+        maxHold: Duration? = null,
+    ): RwLock = RwLock(native.rwLock(name.toNative("the name of a lock"), options(owner, lease, maxHold)))
+
+    /**
+     * The semaphore [name] with so many [permits], 1 to 1,000,000; asks the store nothing.
+     *
+     * With a [lease] (0.1 s to 7 days) what is taken is not renewed and comes back with its end; with
+     * [maxHold] it is renewed for so long at most.
+     *
+     * @throws FencelockException.InvalidArgument for the name or the number
+     */
+    public fun semaphore(
+        name: String,
+        permits: Int,
+        lease: Duration? = null,
+        maxHold: Duration? = null,
+    ): Semaphore {
+        val count = permits.toNative("the number of permits")
+        val text = name.toNative("the name of a semaphore")
+        return Semaphore(native.semaphore(text, count, lease?.toNative("a lease"), maxHold?.toNative("maxHold")))
+    }
+
+    private fun options(owner: Owner?, lease: Duration?, maxHold: Duration?) =
+        NativeLockOptions(owner?.native, lease?.toNative("a lease"), maxHold?.toNative("maxHold"))
 
     /**
      * Goes on with a hold by its [Hold.ticket], from wherever that was made.

@@ -106,7 +106,7 @@ public class Hold internal constructor(private val native: NativeHold) : AutoClo
      * A short text with which another coroutine, process or language goes on with this hold, by [Client.attach].
      * It is no secret, but whoever has it can join the hold.
      *
-     * @throws FencelockException.InvalidArgument unless the lock was acquired for an owner by [Owner.of]
+     * @throws FencelockException.InvalidArgument unless the lock was acquired for an owner by [Owner.of], and not to read
      */
     public fun ticket(): String = native.ticket()
 
