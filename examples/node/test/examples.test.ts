@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { paused, sale } from '../src/flash-sale.js';
 import { Ledger } from '../src/ledger.js';
+import { ask, run } from '../src/price-list.js';
 
 const URLS = (process.env.FENCELOCK_TEST_STORES ?? 'memory:').split(' ').filter(Boolean);
 
@@ -19,6 +20,20 @@ for (const url of URLS) {
 
     test('a paused holder is refused by its token', async () => {
       assert.match(await paused(url), /^lost \(ended\): token \d+ is refused: \d+ wrote already$/);
+    });
+  });
+
+  describe(`the price list (${scheme})`, () => {
+    test('a late reader and a late writer are refused', async (context) => {
+      if (scheme === 'zk') return context.skip('it has no shared locks');
+      const { late } = await run(url, `prices-${process.pid}`);
+      assert.deepEqual(late, ['a late read', 'a late write']);
+    });
+
+    test('a service that bears two calls at a time has no more', async (context) => {
+      if (scheme === 'zk') return context.skip('it has no semaphores');
+      const most = await ask(url, `service-${process.pid}`);
+      assert.ok(most === 1 || most === 2, `${most}`);
     });
   });
 
