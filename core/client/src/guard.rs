@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use fencelock_engine::request::Mode;
 use fencelock_engine::{Ended, Grant, HoldKey, Time};
 
@@ -41,13 +43,11 @@ use crate::{Abandoned, Error, ErrorKind, LossReason, OwnerId, Result, Token};
 /// ```
 #[must_use = "dropping the guard releases the lock"]
 pub struct Guard {
-    lock: Arc<LockRef>,
+    pub(crate) lock: Arc<LockRef>,
     listener: Listener,
     owner: Option<OwnerId>,
-    mode: Mode,
-    hold: HoldKey,
-    token: Token,
-    abandoned: Abandoned,
+    terms: Mutex<Terms>,
+    pub(crate) hold: HoldKey,
     reentry: bool,
     /// Other guards may share the hold.
     shares: bool,
@@ -55,6 +55,14 @@ pub struct Guard {
     /// Told to what listens for this guard alone, once anything does.
     over: OnceLock<Over>,
     since: Time,
+}
+
+/// What changes when the hold is converted.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms {
+    pub(crate) mode: Mode,
+    pub(crate) token: Token,
+    pub(crate) abandoned: Abandoned,
 }
 
 impl Guard {
@@ -90,10 +98,8 @@ impl Guard {
             lock,
             listener,
             owner,
-            mode,
+            terms: Mutex::new(Terms { mode, token: grant.token, abandoned: grant.abandoned }),
             hold: grant.hold,
-            token: grant.token,
-            abandoned: grant.abandoned,
             reentry,
             shares: nested.is_some(),
             released: AtomicBool::new(false),
@@ -109,10 +115,8 @@ impl Guard {
             lock,
             listener,
             owner: None,
-            mode,
+            terms: Mutex::new(Terms { mode, token, abandoned }),
             hold,
-            token,
-            abandoned,
             reentry: true,
             shares: true,
             released: AtomicBool::new(false),
@@ -130,8 +134,9 @@ impl Guard {
     /// permits see [`RwLock`](crate::RwLock#fencing) and [`Semaphore`](crate::Semaphore). It stays the same
     /// number after the hold was lost, and is then refused by a resource that has seen a later
     /// one. To make sure of the hold first, use [`Guard::check`].
+    /// [`Guard::downgrade`] and [`Guard::try_upgrade`] change it.
     pub fn token(&self) -> Token {
-        self.token
+        self.terms().token
     }
 
     /// The token, if the hold can be trusted at this moment by this machine's clock.
@@ -150,7 +155,7 @@ impl Guard {
     /// ```
     pub fn check(&self) -> Result<Token> {
         if self.is_valid() {
-            return Ok(self.token);
+            return Ok(self.token());
         }
         Err(match self.released.load(Ordering::Acquire) {
             true => self.released_before(),
@@ -239,7 +244,7 @@ impl Guard {
     /// be half done. Stays set until an exclusive hold that was told it has been released. A reader is told,
     /// and clears nothing; the loss of readers and of permits is never told, and permits are told `No`.
     pub fn previous_abandoned(&self) -> Abandoned {
-        self.abandoned
+        self.terms().abandoned
     }
 
     /// Whether the owner had the lock already, in this client, when this hold was granted.
@@ -315,15 +320,35 @@ impl Guard {
     /// `InvalidArgument` unless the lock was acquired with an explicit owner, to write.
     pub fn ticket(&self) -> Result<Ticket> {
         match &self.owner {
-            Some(_) if self.mode != Mode::Exclusive => Err(Error::new(
+            Some(_) if self.mode() != Mode::Exclusive => Err(Error::new(
                 ErrorKind::InvalidArgument,
                 "only a hold to write has a ticket: read there with the same owner",
             )),
-            Some(owner) => Ok(Ticket::new(&self.lock.name, owner, self.token)),
+            Some(owner) => Ok(Ticket::new(&self.lock.name, owner, self.token())),
             None => Err(Error::new(
                 ErrorKind::InvalidArgument,
                 "only a hold of an explicit owner has a ticket: give the lock an owner",
             )),
+        }
+    }
+
+    pub(crate) fn terms(&self) -> Terms {
+        *self.terms.lock()
+    }
+
+    pub(crate) fn set_terms(&self, terms: Terms) {
+        *self.terms.lock() = terms;
+    }
+
+    /// Whether other guards may share the hold, without the engine's knowing.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shares
+    }
+
+    pub(crate) fn check_released(&self) -> Result<()> {
+        match self.released.load(Ordering::Acquire) {
+            true => Err(self.released_before()),
+            false => Ok(()),
         }
     }
 
@@ -471,7 +496,7 @@ impl std::fmt::Debug for Guard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Guard")
             .field("name", &self.name())
-            .field("token", &self.token)
+            .field("token", &self.token())
             .field("valid", &self.is_valid())
             .finish_non_exhaustive()
     }

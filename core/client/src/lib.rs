@@ -66,6 +66,7 @@ mod cancel;
 mod client;
 mod clock;
 mod connect;
+mod converting;
 mod effects;
 mod errors;
 pub mod fork;

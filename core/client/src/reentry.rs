@@ -5,6 +5,7 @@ use parking_lot::Mutex;
 use fencelock_engine::request::Mode;
 use fencelock_engine::{HoldKey, Time};
 
+use crate::guard::Terms;
 use crate::listener::Listener;
 use crate::{Abandoned, Token};
 
@@ -19,6 +20,8 @@ pub(crate) struct ReentrantHolds(Mutex<Vec<ReentrantHold>>);
 struct ReentrantHold {
     owner: u64,
     shared: Shared,
+    /// It changes its mode: who comes now asks the engine.
+    converting: bool,
     levels: usize,
     /// How many levels there have been besides the first.
     reentries: u64,
@@ -49,9 +52,9 @@ impl ReentrantHold {
         self.owner == owner && !self.shared.listener.is_lost()
     }
 
-    /// Whether it covers another level in this mode: who only reads has to ask to write.
+    /// Whether it covers another level in this mode: a level keeps its mode, when others of its owner end.
     fn covers(&self, mode: Mode) -> bool {
-        self.shared.mode == Mode::Exclusive || mode == self.shared.mode
+        mode == self.shared.mode && !self.converting
     }
 
     fn enter(&mut self) -> Shared {
@@ -65,7 +68,7 @@ impl ReentrantHolds {
     /// Makes a hold of the watchdog's known. Others may follow while this one, though lost, has
     /// not been released.
     pub(crate) fn open(&self, owner: u64, shared: Shared) {
-        let held = ReentrantHold { owner, shared, levels: 1, reentries: 0 };
+        let held = ReentrantHold { owner, shared, converting: false, levels: 1, reentries: 0 };
         self.0.lock().push(held);
     }
 
@@ -92,6 +95,26 @@ impl ReentrantHolds {
         let mut reentrant = self.0.lock();
         let held = of_owner(&mut reentrant, owner)?;
         (held.shared.hold == unsure.hold).then(|| held.enter())
+    }
+
+    /// Begins to change a hold's mode; false when it has other levels, or does already.
+    pub(crate) fn begin_conversion(&self, hold: HoldKey) -> bool {
+        let mut reentrant = self.0.lock();
+        let Some(held) = reentrant.iter_mut().find(|held| held.shared.hold == hold) else {
+            return true;
+        };
+        let begun = held.levels == 1 && !held.converting;
+        held.converting |= begun;
+        begun
+    }
+
+    /// The change has ended, with these terms.
+    pub(crate) fn end_conversion(&self, hold: HoldKey, terms: Terms) {
+        let mut reentrant = self.0.lock();
+        let Some(held) = reentrant.iter_mut().find(|held| held.shared.hold == hold) else { return };
+        let Terms { mode, token, abandoned } = terms;
+        held.converting = false;
+        held.shared = Shared { mode, token, abandoned, ..held.shared.clone() };
     }
 
     /// Leaves a level.

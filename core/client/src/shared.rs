@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use fencelock_engine::request::Request;
+use fencelock_engine::request::{Mode, Request};
 use fencelock_engine::transport::{Capabilities, Farewell, Sink, Transport, Watcher};
 use fencelock_engine::{
     CallKey, ClientId, Effect, Engine, Error, ErrorKind, Event, LossReason, Note, Options, Outcome,
@@ -317,10 +317,17 @@ impl Shared {
         }
     }
 
-    /// Releases a hold that nobody took delivery of.
+    /// Releases a hold, or makes it shared again, that nobody took delivery of.
     fn give_back(&self, outcome: Outcome) {
-        if let Outcome::Granted(grant) = outcome {
-            let _ = self.with(|core, now| core.engine.release(now, grant.hold, None));
+        match outcome {
+            Outcome::Granted(grant) => {
+                let _ = self.with(|core, now| core.engine.release(now, grant.hold, None));
+            }
+            Outcome::Converted(to) if to.mode == Mode::Exclusive => {
+                let nobody = Listener::default();
+                let _ = self.with(|core, now| core.engine.downgrade(now, to.hold, nobody));
+            }
+            _ => {}
         }
     }
 

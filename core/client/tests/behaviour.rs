@@ -64,6 +64,9 @@ on_every_store! {
     modes {
         readers_hold_together_and_a_writer_alone,
         an_owner_re_enters_but_not_from_reading_to_writing,
+        a_writer_reads_on_and_a_lone_reader_writes,
+        who_reads_inside_a_write_lets_others_read_when_it_releases_the_write,
+        an_upgrade_that_is_dropped_is_undone,
         each_reader_counts_its_own_levels,
         reads_of_one_owner_pass_the_writers_that_wait_for_it,
         a_write_that_waits_ends_when_its_owner_is_let_in_to_read,

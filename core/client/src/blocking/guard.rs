@@ -8,7 +8,7 @@ use crate::blocking::{Driver, Interrupt, Releasing};
 use crate::errors::cancelled;
 use crate::outcome::{extended, released};
 use crate::ticket::Ticket;
-use crate::{Abandoned, LossReason, Lost, Result, Token, Wanted};
+use crate::{Abandoned, LossReason, Lost, Mode, Result, Token, Wanted};
 
 /// A held lock, for threads; see [`crate::Guard`]. Dropping it releases the lock without waiting
 /// for the store's answer.
@@ -130,6 +130,43 @@ impl Guard {
     /// As there.
     pub fn extend(&self, lease: Duration) -> Result<()> {
         extended(self.driver.wait(self.inner.start_extend(lease)?).0)
+    }
+
+    /// How the hold shares the lock now.
+    pub fn mode(&self) -> Mode {
+        self.inner.mode()
+    }
+
+    /// Reads from now on instead of writing; see [`crate::Guard::downgrade`].
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// ```
+    /// # let client = fencelock::blocking::Client::connect("memory:")?;
+    /// let guard = client.rw_lock("downgraded")?.write()?;
+    /// guard.downgrade()?;
+    /// guard.try_upgrade()?; // nobody else reads
+    /// # Ok::<(), fencelock::Error>(())
+    /// ```
+    pub fn downgrade(&self) -> Result<()> {
+        self.convert(Mode::Shared)
+    }
+
+    /// Writes from now on instead of reading, if nobody else holds the lock; see
+    /// [`crate::Guard::try_upgrade`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn try_upgrade(&self) -> Result<()> {
+        self.convert(Mode::Exclusive)
+    }
+
+    fn convert(&self, to: Mode) -> Result<()> {
+        match self.inner.start_conversion(to)? {
+            None => Ok(()),
+            Some(wait) => self.inner.finish_conversion(self.driver.wait(wait).0),
+        }
     }
 
     /// Releases the lock and waits until the store, or the next local holder, has it; see

@@ -1,5 +1,8 @@
 //! Readers, writers and permits.
 
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use fencelock::{ErrorKind, LossReason, Mode, OwnerId, RwLock};
@@ -112,10 +115,10 @@ pub async fn an_owner_re_enters_but_not_from_reading_to_writing(world: &World) {
         assert!(reader.is_reentry() && inner.is_reentry());
         assert_eq!([reader.token(), inner.token()], [writer.token(); 2]);
         writer.release().await.unwrap();
-        inner.release().await.unwrap();
         let kind = stranger.try_read().await.unwrap_err().kind();
-        assert_eq!(kind, ErrorKind::Contended, "it stays exclusive");
+        assert_eq!(kind, ErrorKind::Contended, "it writes still");
         reader.release().await.unwrap();
+        inner.release().await.unwrap();
 
         let reader = lock.read().await.unwrap();
         let again = other.try_read().await.unwrap();
@@ -129,6 +132,104 @@ pub async fn an_owner_re_enters_but_not_from_reading_to_writing(world: &World) {
         beside.release().await.unwrap();
     }
     lock.write().await.unwrap().release().await.unwrap();
+}
+
+/// Whether the store converts holds.
+async fn converts(lock: &RwLock) -> bool {
+    let guard = lock.write().await.unwrap();
+    match guard.downgrade().await {
+        Ok(()) => true,
+        Err(error) if error.kind() == ErrorKind::Unsupported => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+pub async fn a_writer_reads_on_and_a_lone_reader_writes(world: &World) {
+    let (a, b) = (world.client().await, world.client().await);
+    if world.lacks(&a, Need::Shared) {
+        return;
+    }
+    let (here, there) = (a.rw_lock("x").unwrap(), b.rw_lock("x").unwrap());
+    if !converts(&here).await {
+        return;
+    }
+    let guard = here.write().await.unwrap();
+    let written = guard.token();
+    let reading = tokio::spawn(async move { there.read().await });
+    queued(&b, "x", 1).await;
+    guard.downgrade().await.unwrap();
+    assert_eq!(guard.mode(), Mode::Shared);
+    let beside = soon("the reader", reading).await.unwrap().unwrap();
+    assert!(written < guard.token() && guard.token() < beside.token());
+    assert_eq!(guard.check().unwrap(), guard.token());
+    guard.downgrade().await.unwrap();
+    let refused = guard.try_upgrade().await.unwrap_err();
+    assert_eq!((refused.kind(), guard.mode()), (ErrorKind::Contended, Mode::Shared));
+    let before = beside.token();
+    beside.release().await.unwrap();
+    let again = here.read().await.unwrap();
+    assert!(again.is_reentry() && again.token() == guard.token());
+    assert_eq!(guard.try_upgrade().await.unwrap_err().kind(), ErrorKind::Contended, "two guards");
+    again.release().await.unwrap();
+    guard.try_upgrade().await.unwrap();
+    guard.try_upgrade().await.unwrap();
+    assert!(guard.token() > before && guard.mode() == Mode::Exclusive);
+    let inner = here.write().await.unwrap();
+    assert!(inner.is_reentry() && inner.token() == guard.token());
+    assert_eq!(guard.downgrade().await.unwrap_err().kind(), ErrorKind::Contended, "two guards");
+    assert_eq!(guard.mode(), Mode::Exclusive);
+    inner.release().await.unwrap();
+    assert_eq!(refused_to_write(&b.rw_lock("x").unwrap()).await, ErrorKind::Contended);
+    guard.release_ref().await.unwrap();
+    assert_eq!(guard.downgrade().await.unwrap_err().kind(), ErrorKind::NotHeld);
+    b.rw_lock("x").unwrap().try_write().await.unwrap().release().await.unwrap();
+}
+
+pub async fn who_reads_inside_a_write_lets_others_read_when_it_releases_the_write(world: &World) {
+    let (a, b) = (world.client().await, world.client().await);
+    if world.lacks(&a, Need::Shared) {
+        return;
+    }
+    let (here, there) = (a.rw_lock("x").unwrap(), b.rw_lock("x").unwrap());
+    if !converts(&here).await {
+        return;
+    }
+    let writer = here.write().await.unwrap();
+    let reader = here.read().await.unwrap();
+    assert_eq!((reader.mode(), reader.token()), (Mode::Shared, writer.token()));
+    let kind = there.try_read().await.unwrap_err().kind();
+    assert_eq!(kind, ErrorKind::Contended);
+    writer.release().await.unwrap();
+    let beside = soon("the reader", there.read()).await.unwrap();
+    assert!(beside.token() > reader.token() && reader.is_valid());
+    beside.release().await.unwrap();
+    reader.release().await.unwrap();
+}
+
+pub async fn an_upgrade_that_is_dropped_is_undone(world: &World) {
+    let (a, b) = (world.client().await, world.client().await);
+    if world.lacks(&a, Need::Shared) {
+        return;
+    }
+    let (here, there) = (a.rw_lock("x").unwrap(), b.rw_lock("x").unwrap());
+    if !converts(&here).await {
+        return;
+    }
+    let guard = here.read().await.unwrap();
+    {
+        let mut upgrade = pin!(guard.try_upgrade());
+        let mut context = Context::from_waker(Waker::noop());
+        if upgrade.as_mut().poll(&mut context).is_ready() {
+            guard.downgrade().await.unwrap();
+        }
+    }
+    assert_eq!(guard.mode(), Mode::Shared);
+    let beside = soon("the reader", there.read()).await.unwrap();
+    let again = here.read().await.unwrap();
+    assert!(again.is_reentry());
+    for guard in [beside, again, guard] {
+        guard.release().await.unwrap();
+    }
 }
 
 pub async fn each_reader_counts_its_own_levels(world: &World) {
