@@ -115,6 +115,14 @@ impl<H> Entries<H> {
         drop(entered);
     }
 
+    /// Why nobody entered: a wait that the end cancelled does not know the reason.
+    fn reason(&self, error: Error) -> Error {
+        let cancelled = error.kind() == ErrorKind::Cancelled;
+        if cancelled && self.entered.lock().is_none() { ended() } else { error }
+    }
+}
+
+impl<H: AsRef<Hold> + Clone> Entries<H> {
     /// Enters with a new hold, under which the owner may enter again.
     ///
     /// # Errors
@@ -136,6 +144,7 @@ impl<H> Entries<H> {
     /// # Errors
     /// As [`Entries::first`].
     pub fn restore(&self, key: EntryKey, hold: H, depth: Depth) -> Result<()> {
+        hold.as_ref().enter(depth.count.saturating_sub(1));
         let entry = Entry { key, hold, depth };
         let mut entered = self.entered.lock();
         match &mut *entered {
@@ -151,23 +160,17 @@ impl<H> Entries<H> {
         }
     }
 
-    /// Why nobody entered: a wait that the end cancelled does not know the reason.
-    fn reason(&self, error: Error) -> Error {
-        let cancelled = error.kind() == ErrorKind::Cancelled;
-        if cancelled && self.entered.lock().is_none() { ended() } else { error }
-    }
-}
-
-impl<H: AsRef<Hold> + Clone> Entries<H> {
-    /// Enters again, when the owner is in and its hold is valid; gives the token.
+    /// Enters again, when the owner is in and its hold is valid, and in the mode in which it was granted;
+    /// gives the token.
     pub fn again(&self, key: EntryKey) -> Option<u64> {
         let mut entered = self.entered.lock();
         let entry = entered.iter_mut().flatten().rfind(|entry| entry.key == key)?;
         let hold = entry.hold.as_ref();
-        if !entry.depth.shared || !hold.is_valid() {
+        if !entry.depth.shared || !hold.is_valid() || !hold.is_as_granted() {
             return None;
         }
         entry.depth.count += 1;
+        hold.enter(1);
         Some(hold.token())
     }
 
@@ -185,6 +188,7 @@ impl<H: AsRef<Hold> + Clone> Entries<H> {
             return Ok(Some(entries.remove(last).hold));
         }
         let hold = entry.hold.as_ref();
+        hold.leave();
         if hold.is_lost() {
             return hold.check().map(|_| None);
         }

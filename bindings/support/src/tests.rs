@@ -302,3 +302,37 @@ fn permits_are_taken_and_given_back_together() {
     assert_eq!(four.kind(), ErrorKind::InvalidArgument);
     assert_eq!(client.semaphore("mailers", 0).unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
+
+#[test]
+fn who_entered_a_hold_twice_converts_it_when_it_has_left_once() {
+    let client = client();
+    let prices = client.rw_lock("prices").unwrap();
+    let (reader, writer) = (prices.reader(), prices.writer());
+    let (entries, me) = (Entries::<Hold>::new(), EntryKey::thread());
+    entries.enter(&writer, me, Patience::Try, None).unwrap();
+    let written = entries.enter(&writer, me, Patience::Try, None).unwrap();
+    let hold = entries.hold(me).unwrap();
+    assert_eq!(hold.mode(), Mode::Exclusive);
+    assert_eq!(hold.downgrade().unwrap_err().kind(), ErrorKind::Contended);
+    entries.leave(me).unwrap();
+    hold.downgrade().unwrap();
+    assert_eq!(hold.mode(), Mode::Shared);
+    assert!(hold.token() > written);
+    let beside = reader.clone().owner(Owner::Fresh).acquire(Patience::Try, None).unwrap();
+    // It only reads: nobody enters as who writes.
+    let refused = entries.enter(&writer, me, Patience::Try, None).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::WouldDeadlock);
+    let (told, ended) = mpsc::channel();
+    let tell = told.clone();
+    hold.try_upgrade_async(move |result| tell.send(result).unwrap());
+    let refused = ended.recv_timeout(BOUND).unwrap().unwrap_err();
+    assert_eq!((refused.kind(), hold.mode()), (ErrorKind::Contended, Mode::Shared));
+    beside.release().unwrap();
+    hold.try_upgrade().unwrap();
+    entries.enter(&writer, me, Patience::Try, None).unwrap();
+    entries.leave(me).unwrap();
+    hold.downgrade_async(move |result| told.send(result).unwrap());
+    ended.recv_timeout(BOUND).unwrap().unwrap();
+    entries.leave(me).unwrap();
+    assert_eq!(hold.downgrade().unwrap_err().kind(), ErrorKind::NotHeld);
+}
