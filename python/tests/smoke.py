@@ -37,6 +37,17 @@ def threads():
     for worker in workers:
         worker.join()
     assert total == 800
+    prices, mailers = client.rwlock("prices"), client.semaphore("mailers", 2)
+    with prices.reader_lock as read, prices.reader_lock, mailers, mailers:
+        assert not mailers.acquire(blocking=False)
+        try:
+            prices.writer_lock.acquire()
+        except fencelock.WouldDeadlockError:
+            pass
+        else:
+            raise AssertionError("a reader waits for itself")
+    with prices.writer_lock as written:
+        assert written.token > read.token
     assert client.close()
 
 
@@ -75,6 +86,8 @@ async def tasks():
                 task.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)
         assert total == 100
+        async with client.rwlock("prices").reader_lock, client.semaphore("mailers", 1):
+            assert await client.semaphore("mailers", 1).available_permits() == 0
         try:
             async with client.lock("lost", lease=0.1, cancel_on_lost=True):
                 await asyncio.sleep(60)

@@ -1,4 +1,4 @@
-"""CPython's own suites for threading.Lock, threading.RLock and asyncio.Lock, run on ours.
+"""CPython's own suites, run on ours: for threading's Lock, RLock, BoundedSemaphore; asyncio.Lock.
 
 Every case runs but those in LEFT_OUT, each with its reason: a case that is new in a Python is run
 there, and one that is gone is noticed.
@@ -23,6 +23,12 @@ LEFT_OUT = {
     },
     "RLockTests": {
         "test_recursion_count": "private; ours is Lock.count",
+    },
+    "BoundedSemaphoreTests": {
+        "test_acquire_timeout": "a bound of 5 ms may pass; test_semaphore.py has the like",
+        "test_multirelease": "ours takes no number: what was taken together is given back together",
+        "test_release_unacquired": "ours is a RuntimeError; test_semaphore.py has the like",
+        "test_repr": "ours shows its name",
     },
     "asyncio": {
         "test_acquire_cancel": PRIVATE,
@@ -82,6 +88,18 @@ def test_threading(kind):
         run(type(kind, (suite,), {"locktype": staticmethod(make)}), LEFT_OUT[kind], 14)
 
 
+@pytest.mark.skipif(lock_tests is None, reason="this Python comes without its own tests")
+def test_semaphores():
+    kind = "BoundedSemaphoreTests"
+    with fencelock.connect("memory:suite-semaphores") as client:
+
+        def make(value=1):
+            return client.semaphore(f"semaphore-{next(_names)}", value)
+
+        suite = (getattr(lock_tests, kind),)
+        run(type(kind, suite, {"semtype": staticmethod(make)}), LEFT_OUT[kind], 7)
+
+
 @pytest.mark.skipif(locks is None, reason="this Python comes without its own tests")
 def test_asyncio(monkeypatch):
     async def connect():
@@ -108,11 +126,13 @@ def test_what_is_left_out_is_there_to_be_left_out():
     there = {
         *unittest.TestLoader().getTestCaseNames(lock_tests.LockTests),
         *unittest.TestLoader().getTestCaseNames(lock_tests.RLockTests),
+        *unittest.TestLoader().getTestCaseNames(lock_tests.BoundedSemaphoreTests),
         *unittest.TestLoader().getTestCaseNames(locks.LockTests),
     }
     listed = {case for left_out in LEFT_OUT.values() for case in left_out}
     old = {"test_ctor_loop", "test_ctor_noloop"} if sys.version_info >= (3, 10) else set()
     new = {"test_recursion_count"} if sys.version_info < (3, 11, 4) else set()
+    new |= {"test_repr"} if sys.version_info < (3, 11) else set()
     missing = listed - there - old - new
     if sys.version_info < (3, 10):
         missing -= {"test_lock_doesnt_accept_loop_parameter", "test_at_fork_reinit"}
