@@ -7,12 +7,14 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.lang.reflect.Method;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -238,6 +240,54 @@ class VirtualThreadTest extends StoreTest {
                             return null;
                         })
                 .join();
+    }
+
+    @Test
+    void readersAndTakersOfPermitsParkToo() throws Exception {
+        assumeTrue(client.capabilities().shared() && client.capabilities().permits());
+        DistributedReadWriteLock prices = client.readWriteLock(lock.name());
+        DistributedSemaphore mailers = client.semaphore(name("mailers"), 2);
+        int count = 60;
+        Hold writing = prices.writeLock().acquire();
+        Permit both = mailers.acquire(2);
+        CountDownLatch together = new CountDownLatch(count);
+        AtomicInteger mailing = new AtomicInteger();
+        List<Virtual<?>> waiters = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            waiters.add(
+                    Virtual.start(
+                            () -> {
+                                prices.readLock().lock();
+                                together.countDown();
+                                assertTrue(together.await(60, TimeUnit.SECONDS));
+                                prices.readLock().unlock();
+                                return null;
+                            }));
+            waiters.add(
+                    Virtual.start(
+                            () -> {
+                                try (Permit permit = mailers.acquire()) {
+                                    assertTrue(mailing.incrementAndGet() <= 2);
+                                    Thread.yield();
+                                    mailing.addAndGet(-permit.permits());
+                                }
+                                return null;
+                            }));
+        }
+        Wait.forWaiters(client, 2 * count);
+        // A carrier is free while all of them wait.
+        assertEquals(0, Virtual.start(mailers::availablePermits).join());
+        Virtual<?> interrupted = Virtual.start(() -> mailers.acquire(2));
+        Wait.forWaiters(client, 2 * count + 1);
+        interrupted.thread.interrupt();
+        assertInstanceOf(InterruptedException.class, interrupted.failure());
+        writing.close();
+        both.close();
+        for (Virtual<?> waiter : waiters) {
+            waiter.join();
+        }
+        assertEquals(2, mailers.availablePermits());
+        assertFalse(lock.isLocked());
     }
 
     @Test
