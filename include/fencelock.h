@@ -327,6 +327,9 @@ typedef void (*fencelock_destroy)(void *user_data);
 // Takes the news that another client waits for a hold's lock, on the callback thread.
 typedef void (*fencelock_wanted_callback)(void *user_data);
 
+// How a hold shares the lock with others.
+typedef int32_t fencelock_mode;
+
 // A lock at one moment. What it refers to is valid until the inspection is freed.
 typedef struct fencelock_lock_info {
     // sizeof(fencelock_lock_info); to be set by the caller.
@@ -352,9 +355,6 @@ typedef struct fencelock_lock_info {
     // waiters that are shown, as far as that is known.
     size_t waiting;
 } fencelock_lock_info;
-
-// How a hold shares the lock with others.
-typedef int32_t fencelock_mode;
 
 // A hold at one moment.
 typedef struct fencelock_hold_info {
@@ -681,8 +681,9 @@ fencelock_status fencelock_client_attach_async(struct fencelock_client *client,
 // whose token is below m, and a read whose token is below w.
 //
 // An owner that reads may read again, past writers that wait. One that writes may write and read
-// again. One that reads and asks to write would wait for its own hold: WOULD_DEADLOCK at once, also for a
-// try.
+// again; when its last write has ended, what it reads goes on beside other readers. One that reads and asks
+// to write would wait for its own hold: WOULD_DEADLOCK at once, also for a try; see
+// fencelock_hold_try_upgrade().
 //
 // INVALID_ARGUMENT for a name as fencelock_client_lock() says; UNSUPPORTED where the store has none (see
 // fencelock_capabilities).
@@ -908,6 +909,42 @@ fencelock_status fencelock_hold_on_wanted(struct fencelock_hold *hold,
                                           void *user_data,
                                           fencelock_destroy destroy,
                                           struct fencelock_error **error);
+
+// How the hold shares the lock.
+fencelock_status fencelock_hold_mode(const struct fencelock_hold *hold,
+                                     fencelock_mode *mode_of_hold);
+
+// Makes a hold that writes one that reads, without letting another writer in between: readers that
+// wait come in. The handle stays the same; its token is another one from now on, above what was written
+// under the old one and below every later writer's. A hold that reads already is left as it is.
+//
+// LOST when the hold has ended, NOT_HELD when it was released, INVALID_ARGUMENT for a hold of permits,
+// UNAVAILABLE when the store did not answer (the hold reads then all the same).
+fencelock_status fencelock_hold_downgrade(struct fencelock_hold *hold,
+                                          struct fencelock_error **error);
+
+// As fencelock_hold_downgrade(), without blocking.
+fencelock_status fencelock_hold_downgrade_async(struct fencelock_hold *hold,
+                                                struct fencelock_completion *now,
+                                                fencelock_callback callback,
+                                                void *user_data,
+                                                struct fencelock_error **error);
+
+// Makes a hold that reads one that writes, if nobody else reads: past those who wait, since it is in
+// already. It does not wait for others: two readers that waited for each other would wait for ever. The
+// handle stays the same; its token is another one from now on. A hold that writes already is left as it is.
+//
+// CONTENDED when others read, or its owner has more holds than this one; then the hold still reads.
+// Otherwise as fencelock_hold_downgrade().
+fencelock_status fencelock_hold_try_upgrade(struct fencelock_hold *hold,
+                                            struct fencelock_error **error);
+
+// As fencelock_hold_try_upgrade(), without blocking.
+fencelock_status fencelock_hold_try_upgrade_async(struct fencelock_hold *hold,
+                                                  struct fencelock_completion *now,
+                                                  fencelock_callback callback,
+                                                  void *user_data,
+                                                  struct fencelock_error **error);
 
 // Enters a lock for the calling thread, or for the FENCELOCK_OWNER_LOCAL of `options` (which may be
 // NULL); other owners are refused. `token` may be NULL. Who is in enters again at once: that looks

@@ -44,6 +44,8 @@ mod semaphore;
 
 mod hold;
 
+mod convert;
+
 mod enter;
 
 mod cancel;
@@ -65,6 +67,7 @@ pub use cancel::*;
 pub use client::*;
 pub use completion::*;
 pub use connect::*;
+pub use convert::*;
 pub use enter::*;
 pub use error::*;
 pub use hold::*;

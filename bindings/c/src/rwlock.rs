@@ -43,8 +43,9 @@ impl RwLockObject {
 /// whose token is below m, and a read whose token is below w.
 ///
 /// An owner that reads may read again, past writers that wait. One that writes may write and read
-/// again. One that reads and asks to write would wait for its own hold: WOULD_DEADLOCK at once, also for a
-/// try.
+/// again; when its last write has ended, what it reads goes on beside other readers. One that reads and asks
+/// to write would wait for its own hold: WOULD_DEADLOCK at once, also for a try; see
+/// fencelock_hold_try_upgrade().
 ///
 /// INVALID_ARGUMENT for a name as fencelock_client_lock() says; UNSUPPORTED where the store has none (see
 /// fencelock_capabilities).

@@ -161,6 +161,12 @@ static void try_hold(void *handle) {
     WRONG(fencelock_hold_is_reentry(hold, &flag));
     WRONG(fencelock_hold_is_wanted(hold, &flag));
     WRONG(fencelock_hold_previous_abandoned(hold, &previous));
+    fencelock_mode mode = 0;
+    WRONG(fencelock_hold_mode(hold, &mode));
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_hold_downgrade, hold);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_hold_try_upgrade, hold);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_hold_downgrade_async, hold, NULL, NULL, NULL);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_hold_try_upgrade_async, hold, NULL, NULL, NULL);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_hold_check, hold, &token);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_hold_extend, hold, FENCELOCK_SECOND);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_hold_ticket, hold, &text);
@@ -301,6 +307,7 @@ static void places_for_results_are_needed(void) {
     WRONG(fencelock_hold_is_reentry(hold, NULL));
     WRONG(fencelock_hold_is_wanted(hold, NULL));
     WRONG(fencelock_hold_previous_abandoned(hold, NULL));
+    WRONG(fencelock_hold_mode(hold, NULL));
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_cancel_new, NULL);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_hold_on_lost, hold, NULL, NULL, NULL);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_hold_on_wanted, hold, NULL, NULL, NULL);

@@ -288,6 +288,88 @@ static void a_loss_is_told_to_the_reader_that_it_concerns(void) {
     end(there);
 }
 
+static fencelock_mode mode_of(fencelock_hold *hold) {
+    fencelock_mode mode = -1;
+    IS(FENCELOCK_OK, fencelock_hold_mode(hold, &mode));
+    return mode;
+}
+
+static void a_writer_is_made_a_reader_and_back(void) {
+    if (!shared()) return;
+    fencelock_client *here = client_of_store(), *there = client_of_store();
+    char name[200];
+    snprintf(name, sizeof name, "%s", name_of("convert"));
+    fencelock_rwlock *mine = rwlock_of(here, name), *theirs = rwlock_of(there, name);
+    fencelock_hold *hold = writing(mine, fresh(FENCELOCK_TRY)), *none = NULL;
+    uint64_t written = token_of(hold);
+    struct mail reads = {0}, writes = {0}, converted = {0};
+    fencelock_acquire_options wait = fresh(BOUND);
+    OK(fencelock_rwlock_acquire_read_async, theirs, &wait, NULL, post, &reads, NULL);
+    UNTIL(queued(here, name) == 1);
+    OK(fencelock_rwlock_acquire_write_async, theirs, &wait, NULL, post, &writes, NULL);
+    UNTIL(queued(here, name) == 2);
+    CHECK(mode_of(hold) == FENCELOCK_MODE_EXCLUSIVE);
+    OK(fencelock_hold_downgrade, hold);
+    OK(fencelock_hold_downgrade, hold);
+    uint64_t read = token_of(hold);
+    CHECK(mode_of(hold) == FENCELOCK_MODE_SHARED && read > written);
+    fencelock_hold *beside = collect(&reads).hold;
+    CHECK(mode_of(beside) == FENCELOCK_MODE_SHARED && token_of(beside) > written);
+    FAILS(FENCELOCK_CONTENDED, fencelock_hold_try_upgrade, hold);
+    bool valid = false;
+    IS(FENCELOCK_OK, fencelock_hold_is_valid(hold, &valid));
+    CHECK(valid && mode_of(hold) == FENCELOCK_MODE_SHARED);
+    CHECK(atomic_load(&writes.count) == 0);
+    OK(fencelock_hold_release, beside);
+    // Alone, it passes the writer that waits.
+    OK(fencelock_hold_try_upgrade_async, hold, NULL, post, &converted);
+    fencelock_completion ended = collect(&converted);
+    CHECK(ended.status == FENCELOCK_OK && ended.hold == NULL);
+    CHECK(mode_of(hold) == FENCELOCK_MODE_EXCLUSIVE && token_of(hold) > read);
+    OK(fencelock_hold_downgrade_async, hold, NULL, post, &converted);
+    CHECK(collect(&converted).status == FENCELOCK_OK);
+    read = token_of(hold);
+    fencelock_acquire_options try = fresh(FENCELOCK_TRY);
+    FAILS(FENCELOCK_CONTENDED, fencelock_rwlock_acquire_write, mine, &try, &none);
+    OK(fencelock_hold_release, hold);
+    hold = collect(&writes).hold;
+    CHECK(token_of(hold) > read);
+    OK(fencelock_hold_release, hold);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_hold_downgrade, hold);
+    IS(FENCELOCK_OK, fencelock_rwlock_free(mine));
+    IS(FENCELOCK_OK, fencelock_rwlock_free(theirs));
+    end(here);
+    end(there);
+}
+
+// As it is done with a lock that is entered: read inside a write, then leave the write.
+static void who_reads_inside_a_write_and_leaves_it_reads_on(void) {
+    if (!shared()) return;
+    fencelock_client *here = client_of_store(), *there = client_of_store();
+    char name[200];
+    snprintf(name, sizeof name, "%s", name_of("idiom"));
+    fencelock_rwlock *mine = rwlock_of(here, name), *theirs = rwlock_of(there, name);
+    fencelock_lock *reader = NULL, *writer = NULL;
+    OK(fencelock_rwlock_reader, mine, &reader);
+    OK(fencelock_rwlock_writer, mine, &writer);
+    OK(fencelock_lock_enter, writer, NULL, NULL);
+    OK(fencelock_lock_enter, reader, NULL, NULL);
+    OK(fencelock_lock_leave, writer, NULL);
+    fencelock_hold *beside = reading(theirs, fresh(BOUND)), *none = NULL;
+    fencelock_acquire_options try = fresh(FENCELOCK_TRY);
+    FAILS(FENCELOCK_CONTENDED, fencelock_rwlock_acquire_write, theirs, &try, &none);
+    FAILS(FENCELOCK_WOULD_DEADLOCK, fencelock_lock_enter, writer, NULL, NULL);
+    OK(fencelock_lock_leave, reader, NULL);
+    OK(fencelock_hold_release, beside);
+    OK(fencelock_hold_release, writing(theirs, fresh(BOUND)));
+    IS(FENCELOCK_OK, fencelock_lock_free(reader));
+    IS(FENCELOCK_OK, fencelock_lock_free(writer));
+    IS(FENCELOCK_OK, fencelock_rwlock_free(mine));
+    IS(FENCELOCK_OK, fencelock_rwlock_free(theirs));
+    end(here);
+    end(there);
+}
+
 static void the_sides_are_locks(void) {
     if (!shared()) return;
     fencelock_client *client = client_of_store();
@@ -528,6 +610,9 @@ const struct test mode_tests[] = {
     {"a_reader_that_waits_is_cancelled", a_reader_that_waits_is_cancelled},
     {"a_loss_is_told_to_the_reader_that_it_concerns",
      a_loss_is_told_to_the_reader_that_it_concerns},
+    {"a_writer_is_made_a_reader_and_back", a_writer_is_made_a_reader_and_back},
+    {"who_reads_inside_a_write_and_leaves_it_reads_on",
+     who_reads_inside_a_write_and_leaves_it_reads_on},
     {"the_sides_are_locks", the_sides_are_locks},
     {"closing_tells_readers_and_takers_of_permits", closing_tells_readers_and_takers_of_permits},
     {"permits_are_counted_and_nobody_passes_a_larger_request",

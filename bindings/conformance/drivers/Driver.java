@@ -10,6 +10,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -72,6 +73,12 @@ final class Driver {
                     if (error == null) say("released", tag, "");
                     else failed("unreleased", tag, error);
                 });
+            }
+            case "downgrade" -> {
+                if (HOLDS.containsKey(tag)) converted(tag, HOLDS.get(tag), HOLDS.get(tag).downgradeAsync());
+            }
+            case "upgrade" -> {
+                if (HOLDS.containsKey(tag)) converted(tag, HOLDS.get(tag), HOLDS.get(tag).tryUpgradeAsync());
             }
             case "drop" -> {
                 say("drop-asked", tag, trust(HOLDS.get(tag)));
@@ -172,6 +179,14 @@ final class Driver {
                     + " abandoned=" + hold.previousAbandoned() + " reentry=" + hold.isReentry()
                     + " " + trust(hold));
             hold.lost().thenAccept(reason -> say("lost", tag, "reason=" + reason));
+        });
+    }
+
+    private static void converted(String tag, Hold hold, CompletableFuture<?> change) {
+        change.whenComplete((done, error) -> {
+            if (error != null) failed("unconverted", tag, error);
+            else if (Boolean.FALSE.equals(done)) say("unconverted", tag, "kind=contended");
+            else say("converted", tag, "token=" + hold.token() + " mode=" + hold.mode().name().toLowerCase(Locale.ROOT));
         });
     }
 

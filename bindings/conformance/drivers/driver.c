@@ -124,6 +124,24 @@ static void released(const fencelock_completion *completion, void *data) {
     else say("released", thing->tag, "");
 }
 
+static void converted(const fencelock_completion *completion, void *data) {
+    static const char *const modes[] = {"exclusive", "shared", "permits"};
+    struct thing *thing = data;
+    uint64_t token = 0;
+    fencelock_mode mode = 0;
+    char more[80];
+    if (completion->status) {
+        failed("unconverted", thing->tag, completion->status, completion->error);
+        return;
+    }
+    pthread_mutex_lock(&using);
+    fencelock_hold_token(thing->hold, &token);
+    fencelock_hold_mode(thing->hold, &mode);
+    pthread_mutex_unlock(&using);
+    snprintf(more, sizeof more, "token=%" PRIu64 " mode=%s", token, modes[mode]);
+    say("converted", thing->tag, more);
+}
+
 static void closed(const fencelock_completion *completion, void *data) {
     struct thing *thing = data;
     const char *well = thing->drains ? "all=yes" : "all=silent";
@@ -279,6 +297,11 @@ static void obey(char *words[], int count) {
         say("release-asked", tag, trust(hold, more));
         status = fencelock_hold_release_async(hold, NULL, released, thing, &error);
         if (status) failed("unreleased", tag, status, error);
+    } else if (hold && (strcmp(verb, "downgrade") == 0 || strcmp(verb, "upgrade") == 0)) {
+        bool down = verb[0] == 'd';
+        status = down ? fencelock_hold_downgrade_async(hold, NULL, converted, thing, &error)
+                      : fencelock_hold_try_upgrade_async(hold, NULL, converted, thing, &error);
+        if (status) failed("unconverted", tag, status, error);
     } else if (hold && strcmp(verb, "drop") == 0) {
         thing->hold = NULL;
         say("drop-asked", tag, trust(hold, more));

@@ -138,7 +138,52 @@ static void native_onWanted(JNIEnv *env, jclass native, jlong hold, jobject noti
 
 #define NOTICE "Lio/fencelock/Notice;"
 
+static jint native_mode(JNIEnv *env, jclass native, jlong hold) {
+    fencelock_mode mode = FENCELOCK_MODE_EXCLUSIVE;
+    thrown(env, native, fencelock_hold_mode(AS(hold, hold), &mode), NULL);
+    return mode;
+}
+
+static void native_downgrade(JNIEnv *env, jclass native, jlong hold) {
+    fencelock_error *error = NULL;
+    fencelock_status status = fencelock_hold_downgrade(AS(hold, hold), &error);
+    thrown(env, native, status, error);
+}
+
+static void native_downgradeAsync(JNIEnv *env, jclass native, jlong hold, jobject completion) {
+    fencelock_error *error = NULL;
+    jobject target = global_of(env, completion);
+    if (target == NULL) return;
+    fencelock_status status =
+        fencelock_hold_downgrade_async(AS(hold, hold), NULL, on_completion, target, &error);
+    if (thrown(env, native, status, error)) (*env)->DeleteGlobalRef(env, target);
+}
+
+static jboolean native_tryUpgrade(JNIEnv *env, jclass native, jlong hold) {
+    fencelock_error *error = NULL;
+    fencelock_status status = fencelock_hold_try_upgrade(AS(hold, hold), &error);
+    if (status == FENCELOCK_CONTENDED) {
+        fencelock_error_free(error);
+        return false;
+    }
+    return !thrown(env, native, status, error);
+}
+
+static void native_tryUpgradeAsync(JNIEnv *env, jclass native, jlong hold, jobject completion) {
+    fencelock_error *error = NULL;
+    jobject target = global_of(env, completion);
+    if (target == NULL) return;
+    fencelock_status status =
+        fencelock_hold_try_upgrade_async(AS(hold, hold), NULL, on_completion, target, &error);
+    if (thrown(env, native, status, error)) (*env)->DeleteGlobalRef(env, target);
+}
+
 static const JNINativeMethod methods[] = {
+    METHOD(mode, "(J)I"),
+    METHOD(downgrade, "(J)V"),
+    METHOD(downgradeAsync, "(J" COMPLETION ")V"),
+    METHOD(tryUpgrade, "(J)Z"),
+    METHOD(tryUpgradeAsync, "(J" COMPLETION ")V"),
     METHOD(holdName, "(J)" BYTES),
     METHOD(isValid, "(J)Z"),
     METHOD(token, "(J)J"),

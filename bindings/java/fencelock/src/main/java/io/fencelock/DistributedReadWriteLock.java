@@ -34,7 +34,8 @@ import java.util.concurrent.locks.ReadWriteLock;
  * </ul>
  *
  * <p>As there, who reads may read again past a writer that waits, and who writes may write and read
- * again.
+ * again; who then unlocks the side that writes goes on reading, beside others. {@link Hold#downgrade} does
+ * that to a hold, and {@link Hold#tryUpgrade} makes a lone reader's one that writes.
  *
  * <p>A writer's token is greater than all before it; a reader's is greater than every earlier writer's
  * and smaller than every later one's, and says nothing of other readers. What the lock protects keeps

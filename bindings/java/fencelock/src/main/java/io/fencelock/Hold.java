@@ -34,7 +34,8 @@ public interface Hold extends AutoCloseable {
     /**
      * The fencing token: greater than that of every earlier hold of this lock, and the same for a
      * re-entry. It stays what it is when the hold was lost, and is then refused by a resource that
-     * has seen a later one.
+     * has seen a later one. {@link #downgrade} and {@link #tryUpgrade} give another one. For readers see
+     * {@link DistributedReadWriteLock}.
      *
      * @return the token
      */
@@ -125,6 +126,60 @@ public interface Hold extends AutoCloseable {
      * @return a future that fails as {@link #extend} does
      */
     CompletableFuture<@Nullable Void> extendAsync(Duration lease);
+
+    /**
+     * How the hold shares the lock now.
+     *
+     * @return what {@link #downgrade} and {@link #tryUpgrade} change
+     * @throws NotHeldException when the hold was released
+     */
+    LockMode mode();
+
+    /**
+     * Reads from now on instead of writing, without letting go of the lock: readers that wait come in,
+     * and no writer comes between. The token becomes a reader's, above the writer's. Nothing when the hold
+     * reads already. Waits for the store; an interrupt does not end the wait.
+     *
+     * <p>Who has locked the side that writes comes to the same by locking the side that reads, and then
+     * unlocking the first.
+     *
+     * @throws LockContendedException when the owner writes by another hold, too
+     * @throws InvalidArgumentException for permits
+     * @throws LockLostException when the hold has ended
+     * @throws NotHeldException when it was released
+     * @throws StoreUnavailableException when the store did not answer; the hold reads all the same, and
+     *     the store is told in the background
+     */
+    void downgrade();
+
+    /**
+     * As {@link #downgrade}, without waiting.
+     *
+     * @return a future that fails as {@link #downgrade} does
+     */
+    CompletableFuture<@Nullable Void> downgradeAsync();
+
+    /**
+     * Writes from now on instead of reading, if nobody else has the lock; past whoever waits for it,
+     * since the hold has it already. The token becomes a writer's. It does not wait for other readers: two
+     * that waited for each other would do so for ever. Waits for the store; an interrupt does not end the
+     * wait.
+     *
+     * @return true when it writes, also when it did already; false when others read, or the owner has
+     *     the lock by another hold, too: then it reads on
+     * @throws InvalidArgumentException for permits
+     * @throws LockLostException when the hold has ended
+     * @throws NotHeldException when it was released
+     * @throws StoreUnavailableException when the store did not answer; the hold reads on
+     */
+    boolean tryUpgrade();
+
+    /**
+     * As {@link #tryUpgrade}, without waiting.
+     *
+     * @return a future of what {@link #tryUpgrade} gives
+     */
+    CompletableFuture<Boolean> tryUpgradeAsync();
 
     /**
      * A short text that lets another process go on with this hold, see {@link

@@ -170,6 +170,18 @@ final class Native {
 
     static native void extendAsync(long hold, long lease, Completion completion);
 
+    /** The number of a {@link LockMode}. */
+    static native int mode(long hold);
+
+    static native void downgrade(long hold);
+
+    static native void downgradeAsync(long hold, Completion completion);
+
+    /** False when others have the lock, too. */
+    static native boolean tryUpgrade(long hold);
+
+    static native void tryUpgradeAsync(long hold, Completion completion);
+
     /** Frees the handle, whatever comes of it. */
     static native void release(long hold);
 

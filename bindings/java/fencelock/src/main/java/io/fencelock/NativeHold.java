@@ -3,6 +3,7 @@ package io.fencelock;
 import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicLong;
@@ -18,7 +19,11 @@ sealed class NativeHold implements Hold permits NativePermit {
     /** What it is held of, in a message. */
     private final String what;
 
-    private final long token;
+    private volatile long token;
+
+    /** Set before the first change of the mode: then the token is the native side's to say. */
+    private volatile boolean converted;
+
     private final Possession possession;
     private final Cleaner.Cleanable cleanable;
     private final @Nullable Interrupter interrupter;
@@ -77,6 +82,18 @@ sealed class NativeHold implements Hold permits NativePermit {
 
     @Override
     public long token() {
+        if (converted) {
+            long handle = possession.get();
+            try {
+                if (handle != 0) {
+                    token = Native.token(handle);
+                }
+            } catch (InvalidArgumentException e) {
+                // Released meanwhile, by who has read it last.
+            } finally {
+                Reference.reachabilityFence(this);
+            }
+        }
         return token;
     }
 
@@ -178,6 +195,72 @@ sealed class NativeHold implements Hold permits NativePermit {
     }
 
     @Override
+    public LockMode mode() {
+        return ask(handle -> LockMode.of(Native.mode(handle)));
+    }
+
+    @Override
+    public void downgrade() {
+        converted = true;
+        ask(
+                handle -> {
+                    if (VirtualThreads.current()) {
+                        Parking parking = new Parking(this);
+                        Native.downgradeAsync(handle, parking);
+                        return parking.await().number();
+                    }
+                    Native.downgrade(handle);
+                    return 0L;
+                });
+    }
+
+    @Override
+    public CompletableFuture<@Nullable Void> downgradeAsync() {
+        converted = true;
+        return Deferred.start(
+                client.executor(),
+                (result, number) -> null,
+                completion ->
+                        ask(
+                                handle -> {
+                                    Native.downgradeAsync(handle, completion);
+                                    return 0L;
+                                }));
+    }
+
+    @Override
+    public boolean tryUpgrade() {
+        converted = true;
+        return ask(
+                handle -> {
+                    if (VirtualThreads.current()) {
+                        Parking parking = new Parking(this);
+                        Native.tryUpgradeAsync(handle, parking);
+                        return parking.await().succeeded(Completion.CONTENDED);
+                    }
+                    return Native.tryUpgrade(handle);
+                });
+    }
+
+    @Override
+    public CompletableFuture<Boolean> tryUpgradeAsync() {
+        converted = true;
+        CompletableFuture<@Nullable Boolean> done =
+                Deferred.start(
+                        client.executor(),
+                        Completion.CONTENDED,
+                        (result, number) -> true,
+                        result -> {},
+                        completion ->
+                                ask(
+                                        handle -> {
+                                            Native.tryUpgradeAsync(handle, completion);
+                                            return 0L;
+                                        }));
+        return done.thenApply(Objects::nonNull);
+    }
+
+    @Override
     public String ticket() {
         return ask(handle -> Text.decode(Native.ticket(handle)));
     }
@@ -232,6 +315,7 @@ sealed class NativeHold implements Hold permits NativePermit {
     }
 
     private long take() {
+        token();
         long handle = possession.getAndSet(0);
         cleanable.clean();
         return handle;

@@ -74,6 +74,12 @@ final class Parking extends Completion {
         return result;
     }
 
+    /** Whether it succeeded; false for a status in {@code quiet}. */
+    boolean succeeded(int quiet) {
+        result(quiet);
+        return status == 0;
+    }
+
     /** The handle that came of it. */
     long result() {
         return result(0);

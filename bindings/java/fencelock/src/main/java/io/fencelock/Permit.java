@@ -6,7 +6,8 @@ package io.fencelock;
  *
  * <p>A hold like that of a lock: any thread may close it, it tells of its loss, and it must be kept
  * where it can be reached, since permits that are collected as garbage are given back, with a warning in
- * the log. It has no owner: {@link #isReentry} is false, and {@link #ticket} is refused.
+ * the log. It has no owner: {@link #isReentry} is false, and {@link #ticket} is refused. Nor does it read or
+ * write: {@link #downgrade} and {@link #tryUpgrade} are refused.
  */
 public interface Permit extends Hold {
     /**

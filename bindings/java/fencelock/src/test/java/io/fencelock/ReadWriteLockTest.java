@@ -215,6 +215,68 @@ class ReadWriteLockTest extends StoreTest {
     }
 
     @Test
+    void whoReadsInsideAWriteAndUnlocksTheWriteReadsOn() throws Exception {
+        try (FencelockClient other = another()) {
+            DistributedReadWriteLock theirs = other.readWriteLock(lock.name());
+            writer.lock();
+            reader.lock();
+            writer.unlock();
+            assertTrue(theirs.readLock().tryLock(30, TimeUnit.SECONDS));
+            assertFalse(theirs.writeLock().withOwner(Owner.create()).tryLock());
+            assertThrows(WouldDeadlockException.class, writer::lock);
+            theirs.readLock().unlock();
+            reader.unlock();
+            assertTrue(theirs.writeLock().tryLock(30, TimeUnit.SECONDS));
+            theirs.writeLock().unlock();
+        }
+    }
+
+    @Test
+    void aHoldIsDowngradedAndALoneReadersIsUpgraded() throws Exception {
+        try (FencelockClient other = another()) {
+            DistributedReadWriteLock theirs = other.readWriteLock(lock.name());
+            Hold hold = writer.acquire();
+            long written = hold.token();
+            assertSame(LockMode.EXCLUSIVE, hold.mode());
+            assertTrue(hold.tryUpgrade());
+            assertEquals(written, hold.token());
+            hold.downgrade();
+            hold.downgrade();
+            long read = hold.token();
+            assertTrue(written < read);
+            assertSame(LockMode.SHARED, hold.mode());
+            assertEquals(read, hold.check());
+            try (Hold beside = theirs.readLock().acquire(Duration.ofSeconds(30))) {
+                assertTrue(beside.token() > written);
+                assertFalse(hold.tryUpgrade());
+                assertFalse(hold.tryUpgradeAsync().get(30, TimeUnit.SECONDS));
+                assertSame(LockMode.SHARED, hold.mode());
+            }
+            // Alone, it passes the writer that waits.
+            Threads.Run<Long> writing =
+                    Threads.start(
+                            () -> {
+                                try (Hold late = theirs.writeLock().acquire()) {
+                                    return late.token();
+                                }
+                            });
+            SemaphoreTest.withAWaiter(client, lock.name());
+            Wait.until("the reader is alone", hold::tryUpgrade);
+            assertSame(LockMode.EXCLUSIVE, hold.mode());
+            assertTrue(hold.token() > read);
+            hold.downgradeAsync().get(30, TimeUnit.SECONDS);
+            long last = hold.token();
+            assertFalse(writing.isDone());
+            hold.close();
+            assertEquals(last, hold.token());
+            assertTrue(writing.join() > last);
+            assertThrows(NotHeldException.class, hold::downgrade);
+            assertThrows(NotHeldException.class, hold::tryUpgrade);
+            assertThrows(NotHeldException.class, hold::mode);
+        }
+    }
+
+    @Test
     void twoThreadsOfOneOwnerReadAsOne() throws Exception {
         Owner owner = Owner.create();
         DistributedLock reading = reader.withOwner(owner);

@@ -59,6 +59,9 @@ class SemaphoreTest extends StoreTest {
                 assertTrue(one.token() > two.token());
                 assertFalse(one.isReentry());
                 assertThrows(InvalidArgumentException.class, one::ticket);
+                assertThrows(InvalidArgumentException.class, one::downgrade);
+                assertThrows(InvalidArgumentException.class, one::tryUpgrade);
+                assertSame(LockMode.PERMITS, one.mode());
                 assertNull(mailers.tryAcquire());
                 assertNull(mailers.tryAcquire(1, TimeUnit.MILLISECONDS));
             }
