@@ -208,7 +208,8 @@ impl AbandonedTruth {
     }
 
     /// A grant to one of several reached its caller: it is told of a holder that was lost, and leaves
-    /// that to whoever holds the lock for itself next. One inside an exclusive hold is a level of that.
+    /// that to whoever holds the lock for itself next. One inside an exclusive hold goes on as a reader's when
+    /// that is released, so that its loss says nothing.
     pub fn delivered_shared(
         &mut self,
         lock: usize,
@@ -228,11 +229,6 @@ impl AbandonedTruth {
             )));
         }
         Ok(())
-    }
-
-    /// Whether a holder that callers saw last has this token.
-    pub fn is_last(&self, lock: usize, token: u64) -> bool {
-        self.locks[lock].last.as_ref().is_some_and(|last| last.token == token)
     }
 
     /// A grant reached its caller. `expired` holds have ended while their holders stood still.

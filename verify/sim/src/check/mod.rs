@@ -496,11 +496,7 @@ impl Checks {
         let expired = self.exclusion.expired(at, clients, lock);
         let incarnation = client.incarnation;
         let granted_at = since.unwrap_or(0);
-        // A level inside the caller's own exclusive hold is that hold.
-        let level = grant.reentry
-            && matches!(who, Who::Local { .. })
-            && self.abandoned.is_last(lock, token);
-        let result = if mode == Mode::Exclusive || level {
+        let result = if mode == Mode::Exclusive {
             self.abandoned.delivered(lock, incarnation, tag, grant, &expired, granted_at)
         } else {
             self.abandoned.delivered_shared(lock, grant, mode, granted_at)

@@ -150,6 +150,8 @@ struct Named {
     holds: Vec<HoldId>,
     /// Tokens up to this one are broken.
     broken: Option<u64>,
+    /// The hold that it converts: within the lock, past whoever waits.
+    converts: Option<HoldId>,
     /// It asks for a hold at an earlier place in the queue.
     returns: bool,
     /// It was carried out, so that the lock was handed on.
@@ -158,7 +160,13 @@ struct Named {
 
 impl Named {
     fn of(contact: &Contact<'_>, name: &Name) -> Named {
-        let mut named = Named { holds: Vec::new(), broken: None, returns: false, settled: false };
+        let mut named = Named {
+            holds: Vec::new(),
+            broken: None,
+            converts: None,
+            returns: false,
+            settled: false,
+        };
         let body = contact.result.as_ref().ok().map(|reply| &reply.body);
         match contact.op {
             Op::Acquire(ask) if ask.lock == *name => {
@@ -177,6 +185,12 @@ impl Named {
             Op::Release(release) if release.lock == *name => {
                 named.holds.push(release.hold);
                 named.settled = body.is_some();
+            }
+            Op::Convert(ask) if ask.lock == *name => {
+                named.holds.push(ask.hold);
+                named.converts = Some(ask.hold);
+                named.settled = matches!(body, Some(Body::Convert(state))
+                    if !matches!(state.standing, Standing::Late | Standing::Released));
             }
             Op::Break(what) if what.lock == *name => {
                 named.broken = Some(what.token);
@@ -278,10 +292,11 @@ fn untouched(
     Ok(())
 }
 
-/// The holds that are new, in the order of their tokens.
+/// The holds that are new, or have a new token, in the order of their tokens.
 fn granted<'a>(before: Option<&LockInfo>, after: &'a LockInfo) -> Vec<&'a HoldInfo> {
-    let held = |hold: HoldId| before.iter().flat_map(|it| &it.holds).any(|it| it.hold == hold);
-    let mut new: Vec<_> = after.holds.iter().filter(|it| !held(it.hold)).collect();
+    let same = |one: &HoldInfo, it: &HoldInfo| one.hold == it.hold && one.token == it.token;
+    let held = |it: &HoldInfo| before.iter().flat_map(|info| &info.holds).any(|one| same(one, it));
+    let mut new: Vec<_> = after.holds.iter().filter(|it| !held(it)).collect();
     new.sort_by_key(|it| it.token);
     new
 }
@@ -303,7 +318,7 @@ fn in_order(
         let own = |it: &HoldInfo| it.hold != hold.hold && it.owner == hold.owner;
         let parked = queue.iter().any(|it| it.hold == hold.hold && it.silent);
         let joins = hold.owner.is_some() && after.holds.iter().any(own);
-        if joins || parked || mine && named.returns {
+        if joins || parked || mine && (named.returns || named.converts.is_some()) {
             continue;
         }
         let place = live.iter().position(|it| it.hold == hold.hold).unwrap_or(live.len());
@@ -380,6 +395,9 @@ fn grant(lock: usize, hold: &HoldInfo, contact: &Contact<'_>) -> Option<StoreGra
             (Op::Beat(beats), Body::Beat(states)) => {
                 let at = beats.iter().position(|beat| beat.hold == hold.hold)?;
                 states[at].as_ref().ok().map(|state| state.abandoned)
+            }
+            (Op::Convert(ask), Body::Convert(state)) if ask.hold == hold.hold => {
+                Some(state.abandoned)
             }
             _ => None,
         }
