@@ -81,7 +81,7 @@ impl Client {
     /// ```
     pub fn rw_lock(&self, name: impl AsRef<str>) -> Result<RwLock> {
         self.offers(self.capabilities().shared, "shared holds", "lock()")?;
-        Ok(RwLock::new(self.lock(name)?))
+        RwLock::of(self.lock(name)?)
     }
 
     /// The semaphore `name` of `of` permits, 1 to 1,000,000. Everybody who holds or waits must name the

@@ -38,7 +38,7 @@
 //! # Readers and permits
 //! A [`RwLock`] is held by many readers or by one writer, a [`Semaphore`] by as many as it has permits.
 //! Both give the same [`Guard`], and wait in the same fair queue. Readers re-enter as above; permits have no
-//! owner. Not on ZooKeeper yet ([`Capabilities::shared`], [`Capabilities::permits`]).
+//! owner. On ZooKeeper there are no semaphores yet ([`Capabilities::permits`]).
 //!
 //! # Runtimes
 //! The async API needs a tokio runtime with I/O and time enabled; the client's background work

@@ -55,6 +55,11 @@ impl Lock {
         Lock { inner, identity, mode, lease: None, max_hold: None }
     }
 
+    /// The lock is had to read and write.
+    pub(crate) fn set_read_write(&self) -> Result<()> {
+        self.inner.set_read_write()
+    }
+
     /// The same lock, acquired in another mode.
     pub(crate) fn with_mode(&self, mode: Mode) -> Lock {
         Lock { mode, ..self.clone() }

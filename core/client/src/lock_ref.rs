@@ -27,6 +27,11 @@ impl LockRef {
         Ok(LockRef { handle, name, reentrant: ReentrantHolds::default(), key })
     }
 
+    /// The lock has handles that read and write.
+    pub(crate) fn set_read_write(&self) -> Result<()> {
+        self.shared().with(|core, _| core.engine.set_read_write(self.key))
+    }
+
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.handle.shared
     }

@@ -55,7 +55,13 @@ pub struct RwLock {
 }
 
 impl RwLock {
-    pub(crate) fn new(lock: Lock) -> RwLock {
+    /// A lock that has no such handle yet.
+    pub(crate) fn of(lock: Lock) -> Result<RwLock> {
+        lock.set_read_write()?;
+        Ok(RwLock { lock })
+    }
+
+    fn new(lock: Lock) -> RwLock {
         RwLock { lock }
     }
 

@@ -58,6 +58,9 @@ fn curator_and_fencelock_share_locks() {
     served_in_the_order_of_arrival(&mut world);
     either_asks_the_other_to_give_way(&mut world);
     both_contend(&mut world);
+    readers_and_writers_share_one_queue(&mut world);
+    one_path_is_one_recipes(&mut world);
+    a_dead_reader_lets_the_other_sides_writer_in(&mut world);
     either_may_be_killed(&mut world);
 }
 
@@ -140,6 +143,98 @@ fn either_asks_the_other_to_give_way(world: &mut World) {
     world.curator.wait_for("wanted theirs");
     world.curator.ask("release theirs", "released theirs");
     eventually("nobody holds it", || (!client.request_revoke(name).unwrap()).then_some(()));
+}
+
+/// `InterProcessReadWriteLock` and `rw_lock`: readers of both sides together, writers of either alone, in
+/// the order in which they came.
+fn readers_and_writers_share_one_queue(world: &mut World) {
+    let (name, path) = ("library/shelf", "/library/shelf");
+    let (client, other, watcher) = (world.client(), world.client(), world.client());
+    let shelf = client.rw_lock(name).unwrap();
+    let reader = shelf.read().unwrap();
+    world.curator.tell(&format!("read theirs c {path}"));
+    let theirs = world.curator.wait_for("granted theirs");
+    let their_token: u64 = value(&theirs, "token").unwrap().parse().unwrap();
+    assert!(their_token > reader.token().get());
+    // Their writer waits for both; ours behind it for the writer.
+    world.curator.tell(&format!("write writer d {path}"));
+    queued(&watcher, name, 1);
+    let (sender, grants) = std::sync::mpsc::channel();
+    let late = other.rw_lock(name).unwrap();
+    let (also, sending) = (late.clone(), sender.clone());
+    thread::spawn(move || sending.send(("read", also.read().unwrap())));
+    queued(&watcher, name, 2);
+    thread::spawn(move || sender.send(("write", late.non_reentrant().write().unwrap())));
+    queued(&watcher, name, 3);
+    world.curator.tell(&format!("read last c {path}"));
+    queued(&watcher, name, 4);
+    let info = watcher.inspect(name).unwrap().unwrap();
+    assert_eq!(info.holds.len(), 2, "{info:?}");
+    assert!(shelf.clone().non_reentrant().try_read().is_err(), "a try passes nobody");
+    reader.release().unwrap();
+    assert!(!world.curator.has_said("granted writer"), "their reader is still there");
+    world.curator.ask("release theirs", "released theirs");
+    let written = world.curator.wait_for("granted writer");
+    let written: u64 = value(&written, "token").unwrap().parse().unwrap();
+    assert!(written > their_token && grants.try_recv().is_err());
+    world.curator.ask("release writer", "released writer");
+    let (what, ours) = grants.recv_timeout(Duration::from_secs(30)).unwrap();
+    assert!(what == "read" && ours.token().get() > written);
+    assert!(grants.try_recv().is_err(), "our writer waits for our reader");
+    ours.release().unwrap();
+    let (what, ours) = grants.recv_timeout(Duration::from_secs(30)).unwrap();
+    assert!(what == "write" && !world.curator.has_said("granted last"));
+    ours.release().unwrap();
+    world.curator.wait_for("granted last");
+    assert_eq!(shelf.clone().non_reentrant().try_write().unwrap_err().kind(), ErrorKind::Contended);
+    shelf.try_read().unwrap().release().unwrap();
+    world.curator.ask("release last", "released last");
+}
+
+/// Curator's mutex does not look at who reads, nor its read-write lock at who has a mutex.
+fn one_path_is_one_recipes(world: &mut World) {
+    let (name, path) = ("library/mixed", "/library/mixed");
+    let client = world.client();
+    world.curator.tell(&format!("acquire mutex c {path}"));
+    world.curator.wait_for("granted mutex");
+    let error = client.rw_lock(name).unwrap().read().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+    assert!(error.message().contains("InterProcessMutex"), "{error}");
+    world.curator.ask("release mutex", "released mutex");
+    world.curator.tell(&format!("read reader c {path}"));
+    world.curator.wait_for("granted reader");
+    let plain = world.client().lock(name).unwrap();
+    let error = plain.acquire().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+    assert!(error.message().contains("InterProcessReadWriteLock"), "{error}");
+    world.curator.ask("release reader", "released reader");
+}
+
+/// A reader of ours is cut off, and their writer gets in; what nobody wrote nobody left half done.
+fn a_dead_reader_lets_the_other_sides_writer_in(world: &mut World) {
+    let (name, path) = ("library/dead", "/library/dead");
+    let client = world.client();
+    let shelf = client.rw_lock(name).unwrap().non_reentrant();
+    shelf.write().unwrap().release().unwrap();
+    let staying = shelf.read().unwrap();
+    let proxy = fencelock_testkit::Proxy::start(&world.servers.address(0)).unwrap();
+    let dying = Client::connect(format!("zk://{}?{SESSION}", proxy.address())).unwrap();
+    let dead = dying.rw_lock(name).unwrap().read().unwrap();
+    let waiter = thread::spawn({
+        let client = world.client();
+        move || client.rw_lock(name).unwrap().write().unwrap()
+    });
+    queued(&client, name, 1);
+    world.curator.tell(&format!("write heir d {path}"));
+    queued(&client, name, 2);
+    proxy.set(fencelock_testkit::Fault::SwallowRequests);
+    staying.release().unwrap();
+    let ours = waiter.join().unwrap();
+    assert!(!dead.is_valid(), "a writer is in, and the reader still trusts its hold");
+    assert_ne!(ours.previous_abandoned(), Abandoned::Yes, "readers leave nothing half done");
+    ours.release().unwrap();
+    world.curator.wait_for("granted heir");
+    world.curator.ask("release heir", "released heir");
 }
 
 /// Four of ours, two of them in one client, and two of Curator's. Each hold makes a file that must

@@ -149,6 +149,8 @@ pub enum Bug {
     UpgradeWaitsOn,
     OuterWriteStays,
     UpgradeNotUndone,
+    ZkLostReaderTold,
+    ZkReaderMends,
 }
 
 thread_local! {

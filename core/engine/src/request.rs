@@ -123,6 +123,9 @@ pub struct Acquire {
     pub owner: Option<OwnerId>,
     /// How the hold shares the lock.
     pub mode: Mode,
+    /// The client has the lock as a read-write lock: for a store that gives the writers of such locks
+    /// names of their own.
+    pub read_write: bool,
     /// How long the hold lasts unless renewed.
     pub lease: Duration,
     /// The store's time, in microseconds, past which this request must not take effect any more.
@@ -147,6 +150,7 @@ impl Acquire {
             hold,
             owner: None,
             mode: Mode::Exclusive,
+            read_write: false,
             lease,
             not_after,
             floor: 0,

@@ -89,7 +89,10 @@ impl Bias {
 
     /// The stores that such runs are played on without being asked for one.
     pub fn stores(self) -> &'static [StoreKind] {
-        &[StoreKind::Record, StoreKind::Redis]
+        match self {
+            Bias::Permits => &[StoreKind::Record, StoreKind::Redis],
+            _ => &[StoreKind::Record, StoreKind::Redis, StoreKind::ZooKeeper],
+        }
     }
 
     /// The first seed from `seed` on that is bent so.

@@ -416,7 +416,7 @@ impl World {
             },
         );
         if self.zk.is_some() {
-            self.zk_granted(lock, token, &grant);
+            self.zk_granted(lock, terms.mode, token, &grant);
         }
         let seen = match terms.mode {
             Mode::Exclusive => self.checks.fence.read(lock, token),

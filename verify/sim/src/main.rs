@@ -130,7 +130,12 @@ fn replay(seed: u64, args: &Args) -> ExitCode {
     if let Some(row) = args.row {
         use fencelock_sim::planted::{Place, TABLE};
         let bug = TABLE.iter().find_map(|it| match it.place {
-            Place::Code(bug) | Place::ZooKeeper(bug) | Place::Shared(_, bug) if it.row == row => {
+            Place::Code(bug)
+            | Place::ZooKeeper(bug)
+            | Place::Shared(_, bug)
+            | Place::ZooKeeperShared(_, bug)
+                if it.row == row =>
+            {
                 Some(bug)
             }
             _ => None,
@@ -350,7 +355,7 @@ fn planted(args: &Args) -> ExitCode {
         let seeds = match planted.place {
             Place::Code(_) | Place::Shared(..) => SEEDS,
             Place::Scripts(_) => SCRIPT_SEEDS,
-            Place::ZooKeeper(_) => ZOOKEEPER_SEEDS,
+            Place::ZooKeeper(_) | Place::ZooKeeperShared(..) => ZOOKEEPER_SEEDS,
         };
         let hit = hunt(planted, seeds, known.of(planted, seeds));
         match hit {

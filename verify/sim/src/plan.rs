@@ -196,6 +196,10 @@ impl Plan {
             if let Some(bias) = bias {
                 bias.bend(&mut plan, &mut dice);
             }
+            let (bias, mut dice) = Bias::of(seed);
+            if bias.shares() {
+                plan.share_on_zookeeper(bias, &mut dice);
+            }
         } else {
             let (bias, mut dice) = Bias::of(seed);
             bias.bend(&mut plan, &mut dice);

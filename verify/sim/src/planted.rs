@@ -31,6 +31,8 @@ pub enum Place {
     ZooKeeper(Bug),
     /// In the engine or the rules in Rust, where several hold a name together.
     Shared(Bias, Bug),
+    /// In ZooKeeper's lock machine, where several hold a name together.
+    ZooKeeperShared(Bias, Bug),
 }
 
 /// The number of a counter-example. Those of shared holds and of permits are counted apart.
@@ -102,6 +104,10 @@ const fn scripts(
 
 const fn readers(row: u32, bug: Bug, what: &'static str) -> Planted {
     Planted { row: Row::Shared(row), what, place: Place::Shared(Bias::Readers, bug) }
+}
+
+const fn zk_readers(row: u32, bug: Bug, what: &'static str) -> Planted {
+    Planted { row: Row::Shared(row), what, place: Place::ZooKeeperShared(Bias::Readers, bug) }
 }
 
 const fn permits(row: u32, bug: Bug, what: &'static str) -> Planted {
@@ -452,6 +458,13 @@ pub const TABLE: &[Planted] = &[
     readers(98, Bug::ReadersTakeBlocks, "readers' blocks of tokens outrun the clock"),
     readers(99, Bug::ReaderClearsAbandoned, "a reader's release clears 'abandoned'"),
     readers(99, Bug::LostReaderTold, "a lost reader sets 'abandoned'"),
+    zk_readers(
+        86,
+        Bug::ZkDeletionIsGrant,
+        "zookeeper: the nearest reader's end is taken as that of all",
+    ),
+    zk_readers(99, Bug::ZkReaderMends, "zookeeper: a reader's release clears 'abandoned'"),
+    zk_readers(126, Bug::ZkLostReaderTold, "zookeeper: a dead reader reads as 'abandoned'"),
     permits(103, Bug::WhoFitsPasses, "a small request passes a large one"),
     permits(103, Bug::PermitsOverdrawn, "who finds one permit left takes three"),
     permits(104, Bug::LeaverWakesNobody, "the large request at the head gives up: nobody wakes"),
@@ -474,7 +487,7 @@ impl Planted {
     /// Its seeds come after this one.
     fn before(&self) -> u64 {
         match self.place {
-            Place::Shared(bias, _) => bias.next(0),
+            Place::Shared(bias, _) | Place::ZooKeeperShared(bias, _) => bias.next(0),
             _ => 0,
         }
     }
@@ -485,7 +498,9 @@ pub fn hunt(planted: &Planted, seeds: u64, known: Option<u64>) -> Option<Found> 
     let (kind, bug, mut runner) = match planted.place {
         Place::Code(bug) => (StoreKind::Record, Some(bug), Runner::default()),
         Place::Scripts(patches) => (StoreKind::Redis, None, Runner::with_patches(patches)),
-        Place::ZooKeeper(bug) => (StoreKind::ZooKeeper, Some(bug), Runner::default()),
+        Place::ZooKeeper(bug) | Place::ZooKeeperShared(_, bug) => {
+            (StoreKind::ZooKeeper, Some(bug), Runner::default())
+        }
         Place::Shared(_, bug) => (StoreKind::Record, Some(bug), Runner::default()),
     };
     let mut sound = Runner::default();

@@ -263,6 +263,7 @@ impl World {
         let client = &mut self.clients[slot];
         client.engine.forget(client.locks[lock]);
         client.locks[lock] = client.engine.lock(&name);
+        self.pair_locks(slot);
         self.trace.line(self.now, || format!("c{slot} makes its handle of lock {lock} anew"));
     }
 

@@ -228,6 +228,8 @@ impl World {
         client.engine = engine;
         client.actors = actors;
         client.locks = names.iter().map(|name| client.engine.lock(name)).collect();
+        self.pair_locks(slot);
+        let client = &mut self.clients[slot];
         client.inbox.clear();
         client.wake_at = None;
         client.wake_generation += 1;

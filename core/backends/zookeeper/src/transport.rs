@@ -25,7 +25,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     leases: false,
     abandoned: true,
     paths: true,
-    shared: false,
+    shared: true,
     permits: false,
 };
 

@@ -26,6 +26,8 @@ pub(crate) struct Lock {
     pub live: usize,
     /// How many of them each local owner has.
     branches: BTreeMap<u64, u32>,
+    /// There is a handle that reads and writes.
+    pub read_write: bool,
     /// The local owners that read, or wait to.
     pub readers: BTreeMap<u64, Reader>,
     /// The entries by which permits are held.
@@ -46,6 +48,7 @@ impl Lock {
             waiting: VecDeque::new(),
             live: 0,
             branches: BTreeMap::new(),
+            read_write: false,
             readers: BTreeMap::new(),
             permits: BTreeSet::new(),
             pace: Duration::ZERO,

@@ -138,6 +138,15 @@ impl<C: Clone> Engine<C> {
         LockKey(key.index)
     }
 
+    /// The lock is had as a read-write lock from now on; see [`Acquire::read_write`].
+    ///
+    /// [`Acquire::read_write`]: crate::request::Acquire::read_write
+    pub fn set_read_write(&mut self, lock: LockKey) {
+        if let Some(lock) = self.lock_mut(lock.0) {
+            lock.read_write = true;
+        }
+    }
+
     /// Gives back a key.
     pub fn forget(&mut self, lock: LockKey) {
         if let Some(item) = self.lock_mut(lock.0) {

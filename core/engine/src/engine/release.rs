@@ -306,6 +306,7 @@ impl<C: Clone> Engine<C> {
             hold: entry.id,
             owner: entry.owner.clone(),
             mode: entry.mode,
+            read_write: self.lock_ref(index).is_some_and(|lock| lock.read_write),
             lease,
             not_after,
             floor: self.lock_ref(index).map_or(0, |lock| lock.floor),

@@ -5,31 +5,40 @@ use crate::reply::{Body, Failure, Push, Standing, State};
 use crate::request::{Acquire, Mode, RequestId};
 use crate::zookeeper::lasting::LASTING;
 use crate::zookeeper::machine::{Aim, Due, Machine, TOKENS};
-use crate::zookeeper::name::{Participant, node_stem, queue, split};
+use crate::zookeeper::name::{Participant, blocker, holders, node_stem, queue, split};
 use crate::zookeeper::note::{Badge, Note};
-use crate::zookeeper::owner::cannot_travel;
-use crate::zookeeper::place::{Ask, Before, Node, Part, Place, Step, Then, View, What};
+use crate::zookeeper::owner::{Tie, cannot_travel};
+use crate::zookeeper::place::{Ask, Before, Node, Part, Place, Step, Then, What};
 use crate::zookeeper::refusal::{failure, misplaced};
-use crate::zookeeper::verdict::verdict;
+use crate::zookeeper::verdict::{View, verdict};
 use crate::zookeeper::wire::{NodeKind, Stat, ZkError, ZkOp, ZkReply};
 
 impl Machine {
     pub(super) fn acquire(&mut self, request: RequestId, acquire: Acquire) {
-        if acquire.mode != Mode::Exclusive {
+        if acquire.mode != Mode::Exclusive && (self.is_simple() || acquire.mode.permits().is_some())
+        {
             return self.fail(request, Failure::Refused(crate::store::mode_unsupported()));
         }
         let Some(path) = self.path(request, &acquire.lock) else { return };
         let (hold, at) = (acquire.hold, self.now);
         let ask = Ask { request, at, what: What::Acquire { wait: acquire.wait.is_some() } };
-        let place =
-            self.places.entry(hold).or_insert_with(|| Place::new(acquire.lock.clone(), path));
+        let (mode, read_write) = (acquire.mode, acquire.read_write);
+        let place = self
+            .places
+            .entry(hold)
+            .or_insert_with(|| Place::new(acquire.lock.clone(), path, mode, read_write));
         let known = place.serial > 0;
         place.ask = Some(ask);
         place.founded = 0;
+        place.doomed = false;
         place.owner.clone_from(&acquire.owner);
         if place.owner.is_some() && !place.held && place.node.is_none() {
-            if self.join(hold, acquire.attach) {
-                return;
+            match self.tie(hold) {
+                Tie::Joins if self.join(hold, acquire.attach) => return,
+                Tie::Deadlock => {
+                    return self.end_acquire(hold, Ok(State::bare(Standing::Deadlock)));
+                }
+                _ => {}
             }
             if acquire.attach.is_some() {
                 return self.end_acquire(hold, Err(cannot_travel()));
@@ -68,9 +77,12 @@ impl Machine {
         match place.take(&Part::List) {
             Some(Ok(ZkReply::Children { names, .. })) => {
                 let parent = place.parent.clone();
-                if names.is_empty() {
+                let (all, reads) = (queue(&names).0, place.kind.reads());
+                if names.is_empty()
+                    || !all.is_empty() && reads && holders(&all) == all.len() && all[0].kind.reads()
+                {
                     self.make(hold, None);
-                } else if queue(&names).0.is_empty() {
+                } else if all.is_empty() {
                     self.end_acquire(hold, Err(nested(&parent, &names[0])));
                 } else {
                     self.end_acquire(hold, Ok(State::bare(Standing::Contended)));
@@ -94,7 +106,7 @@ impl Machine {
         let Some(place) = self.places.get(&hold) else { return };
         let parent = place.parent.clone();
         let create = ZkOp::Create {
-            path: node_stem(&parent, hold),
+            path: node_stem(&parent, hold, place.kind),
             data: Badge::encode(&self.client, timeout),
             kind: NodeKind::EphemeralSequential,
         };
@@ -156,7 +168,8 @@ impl Machine {
         } else {
             u64::try_from(stat.czxid).unwrap_or(0).saturating_mul(TOKENS)
         };
-        place.node = Some(Node { path, sequence: participant.sequence, token });
+        let (sequence, kind) = (participant.sequence, participant.kind);
+        place.node = Some(Node { path, sequence, kind, token });
         true
     }
 
@@ -211,7 +224,10 @@ impl Machine {
             return self.node_gone(hold);
         };
         let Some(place) = self.places.get_mut(&hold) else { return };
-        place.others = u32::try_from(queue.len() - 1).unwrap_or(u32::MAX);
+        let blocker =
+            blocker(&queue, at).filter(|_| !(planted!(ZkOwnerReenters) && place.owner.is_some()));
+        let holders = if blocker.is_none() { holders(&queue) } else { 1 };
+        place.others = u32::try_from(queue.len() - holders).unwrap_or(u32::MAX);
         if let Some(stranger) = stranger
             && matches!(place.ask, Some(Ask { what: What::Acquire { .. }, .. }))
         {
@@ -221,21 +237,21 @@ impl Machine {
         if queue[at].is_worn() && !place.is_leaving() {
             return self.renew(hold, queue.len() == 1);
         }
-        if at == 0 || planted!(ZkOwnerReenters) && place.owner.is_some() {
-            place.verdict = verdict(note, node.sequence, place.view.as_ref());
-            return self.first(hold);
+        if self.vet(hold, &queue) || self.joins_late(hold) {
+            return;
         }
-        let (before, between) = (&queue[at - 1], &queue[1..at]);
-        let first_is_ours = match &place.view {
-            Some(view) if view.first == queue[0].sequence => view.first_is_ours,
-            _ => None,
+        let Some(place) = self.places.get_mut(&hold) else { return };
+        let Some(blocker) = blocker else {
+            place.leads = at == 0;
+            if at > 0 && node.kind.reads() {
+                place.view = Some(View::beside(&queue, at, place.view.take()));
+            }
+            place.verdict = verdict(note, node.sequence, node.kind.reads(), place.view.as_ref());
+            return self.first(hold);
         };
+        let before = &queue[blocker];
         place.waited = true;
-        place.view = Some(View {
-            first: queue[0].sequence,
-            first_is_ours,
-            between: between.iter().map(|one| one.sequence).collect(),
-        });
+        place.view = Some(View::of(&queue, at, place.view.take()));
         let path = format!("{parent}/{}", before.name);
         place.before = Some(Before { path: path.clone(), sequence: before.sequence });
         if place.is_leaving() {
@@ -294,7 +310,7 @@ impl Machine {
         }
     }
 
-    /// First in the queue.
+    /// Nobody before it keeps it from holding.
     pub(super) fn first(&mut self, hold: HoldId) {
         let Some(place) = self.places.get_mut(&hold) else { return };
         place.held = true;
@@ -422,6 +438,7 @@ impl Machine {
                 }
             }
             Step::Watch => self.watching(hold),
+            Step::Vet => self.vetted(hold),
             Step::Leave(then) => self.left(hold, then),
             Step::Renew => self.renewed(hold),
             Step::Unclear | Step::Queued | Step::Held => {}

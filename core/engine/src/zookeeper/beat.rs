@@ -6,6 +6,7 @@ use crate::reply::{Body, Failure, Refusal, Standing, State};
 use crate::request::{Beat, RequestId};
 use crate::time::Time;
 use crate::zookeeper::machine::{Aim, Machine};
+use crate::zookeeper::name::{Kind, holders, queue};
 use crate::zookeeper::place::Step;
 use crate::zookeeper::refusal::failure;
 use crate::zookeeper::wire::{ZkError, ZkOp, ZkReply};
@@ -32,7 +33,7 @@ impl Machine {
         for (index, hold) in holds.into_iter().enumerate() {
             let Some(place) = self.places.get_mut(&hold) else { continue };
             // The list that made it the first was just read.
-            if std::mem::take(&mut place.unasked) {
+            if std::mem::take(&mut place.unasked) || place.doomed {
                 continue;
             }
             if self.options.recipe.is_simple() && !place.held {
@@ -56,12 +57,18 @@ impl Machine {
                 _ if place.held => place.parent.clone(),
                 _ => continue,
             };
-            let Some(node) = self.node_of(hold) else { continue };
-            for (path, own) in [(node, true), (other, false)] {
+            let held = place.held;
+            let Some((node, kind)) = self.node_of(hold) else { continue };
+            // How many waits cannot be told from how many there are when some of them read, too.
+            let others = match held && kind.reads() {
+                true => ZkOp::Children { path: other, watch: false },
+                false => ZkOp::Exists { path: other, watch: false },
+            };
+            for (op, own) in [(ZkOp::Exists { path: node, watch: false }, true), (others, false)] {
                 if let Some(job) = self.jobs.get_mut(&id) {
                     job.pending += 1;
                 }
-                self.call(ZkOp::Exists { path, watch: false }, Aim::Beat { job: id, index, own });
+                self.call(op, Aim::Beat { job: id, index, own });
             }
         }
         self.finish_job(id);
@@ -69,7 +76,7 @@ impl Machine {
 
     /// The hold's own node, or the one that it shares. An answer from memory would have whoever
     /// waits for more of the session ask again at once, and for ever.
-    fn node_of(&self, hold: HoldId) -> Option<String> {
+    fn node_of(&self, hold: HoldId) -> Option<(String, Kind)> {
         let place = self.places.get(&hold)?;
         let node = match (&place.node, place.shared) {
             (None, Some(_)) if planted!(ZkSharerNotAsked) => return None,
@@ -79,7 +86,7 @@ impl Machine {
             }
             (node, _) => node.as_ref(),
         };
-        node.map(|node| node.path.clone())
+        node.map(|node| (node.path.clone(), node.kind))
     }
 
     pub(super) fn beat_heard(
@@ -94,6 +101,12 @@ impl Machine {
         let Some(&hold) = job.holds.get(index) else { return };
         match result {
             Ok(ZkReply::Exists(stat)) => self.beat_saw(hold, own, stat),
+            Ok(ZkReply::Children { names, .. }) => {
+                if let Some(place) = self.places.get_mut(&hold) {
+                    let waiting = names.len().saturating_sub(holders(&queue(&names).0));
+                    place.others = u32::try_from(waiting).unwrap_or(u32::MAX);
+                }
+            }
             Err(ZkError::NoAuth) => {}
             Err(error) => job.failed = Some(failure(&error, "a lock's node")),
             Ok(_) => {}
@@ -160,11 +173,17 @@ impl Machine {
         }
         let states: Vec<Result<State, Refusal>> =
             job.holds.iter().map(|hold| Ok(self.standing(*hold, job.at))).collect();
+        let doomed = |hold: &HoldId| self.places.get(hold).is_some_and(|place| place.doomed);
+        let doomed: Vec<HoldId> = job.holds.iter().copied().filter(doomed).collect();
+        for hold in doomed {
+            self.forget(hold);
+        }
         self.answer(job.request, Body::Beat(states));
     }
 
     fn standing(&self, hold: HoldId, at: Time) -> State {
         match self.places.get(&hold) {
+            Some(place) if place.doomed => State::bare(Standing::Deadlock),
             Some(place) if place.held => self.granted(place, at),
             Some(place) => self.queued(place),
             None => State::bare(Standing::Gone),

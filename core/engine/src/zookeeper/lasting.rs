@@ -32,8 +32,11 @@ impl Machine {
             return;
         }
         let Some(node) = place.node.clone() else { return };
-        let parent = place.parent.clone();
-        if !self.is_simple() && !self.denied.contains(&parent) {
+        let (parent, leads) = (place.parent.clone(), place.leads);
+        let reads = node.kind.reads();
+        // A reader leaves nothing half done.
+        let notes = !reads || planted!(ZkLostReaderTold);
+        if notes && !self.is_simple() && !self.denied.contains(&parent) {
             let note = Note { released: false, sequence: node.sequence, abandoned: Abandoned::Yes };
             let parts = vec![
                 ZkWrite::Check { path: node.path.clone() },
@@ -44,7 +47,8 @@ impl Machine {
         if !planted!(ZkOwnNodeUnwatched) {
             self.look_at_own(hold, node.path);
         }
-        if !self.is_simple() {
+        // Each reader that came would wake all the others: the first of them looks.
+        if !self.is_simple() && (leads || !reads) {
             self.look_at_others(hold, parent);
         }
     }
@@ -83,7 +87,7 @@ impl Machine {
             }
             (Look::Own, Err(ZkError::NoNode)) => self.node_gone(hold),
             (Look::Others, Ok(ZkReply::Children { names, .. })) => {
-                place.others = u32::try_from(names.len().saturating_sub(1)).unwrap_or(u32::MAX);
+                place.others = place.count_others(&names);
                 if place.others > 0 {
                     self.wanted(hold);
                 }

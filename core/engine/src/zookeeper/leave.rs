@@ -2,7 +2,7 @@
 
 use crate::id::HoldId;
 use crate::reply::{Abandoned, Body, Failure, Released, Standing, State};
-use crate::request::{Release, RequestId};
+use crate::request::{Mode, Release, RequestId};
 use crate::zookeeper::machine::Machine;
 use crate::zookeeper::note::Note;
 use crate::zookeeper::place::{Ask, Part, Place, Step, Then, What};
@@ -17,7 +17,7 @@ impl Machine {
             if !self.strays.contains_key(&hold) {
                 return self.answer(request, Body::Release(Released::Unknown));
             }
-            self.places.insert(hold, Place::new(release.lock.clone(), path));
+            self.places.insert(hold, Place::new(release.lock.clone(), path, release.mode, false));
         }
         let at = self.now;
         let Some(place) = self.places.get_mut(&hold) else { return };
@@ -71,9 +71,17 @@ impl Machine {
         if self.denied.contains(&place.parent) {
             return None;
         }
+        if node.kind.reads() && !planted!(ZkReaderMends) {
+            return Some(place.verdict);
+        }
         Some(match place.ask.as_ref().map(|ask| &ask.what) {
             Some(What::Release { lost: true, .. }) => Abandoned::Yes,
             Some(What::Release { .. }) if place.undone => Abandoned::Yes,
+            // What reads inside an exclusive hold, and outlasts it, was told and mends nothing.
+            Some(What::Release { .. }) if place.mode == Mode::Shared => match place.mended {
+                true => Abandoned::No,
+                false => place.verdict,
+            },
             // Of an earlier node of the hold its holder was told, and not of this one.
             Some(What::Release { told: true, used, .. }) if *used >= node.token => Abandoned::No,
             // The grant reached nobody: the next one is told what this one would have been.

@@ -8,7 +8,7 @@ use crate::event::Event;
 use crate::id::{ClientId, HoldId};
 use crate::name::Name;
 use crate::reply::{Body, Failure, Push, Reply, Standing, State};
-use crate::request::{Op, Request, RequestId};
+use crate::request::{Mode, Op, Request, RequestId};
 use crate::time::Time;
 use crate::zookeeper::beat::Job;
 use crate::zookeeper::lasting::Look;
@@ -314,7 +314,13 @@ impl Machine {
     /// What the engine is told of a hold that is granted, counted from `from`.
     pub(crate) fn granted(&self, place: &Place, from: Time) -> State {
         let token = place.node.as_ref().map(|node| node.token).or(place.shared).unwrap_or(0);
-        let end = if planted!(ZkTokensCollide) { token + 4 * TOKENS } else { token + TOKENS - 1 };
+        let end = if place.mode == Mode::Shared {
+            token
+        } else if planted!(ZkTokensCollide) {
+            token + 4 * TOKENS
+        } else {
+            token + TOKENS - 1
+        };
         State {
             token,
             end,

@@ -23,6 +23,7 @@ mod session;
 mod simple;
 mod stray;
 mod verdict;
+mod vet;
 mod walk;
 mod wire;
 

@@ -6,9 +6,7 @@ use std::fmt::Write as _;
 use crate::id::HoldId;
 use crate::name::Name;
 use crate::reply::{Refusal, RefusalKind};
-
-/// What stands before the sequence number; Curator takes what follows the last of it.
-const MARK: &str = "lock-";
+use crate::request::Mode;
 
 /// Sequence numbers from here on are not used: Curator compares them as text, and past 2^31 they
 /// are negative.
@@ -35,7 +33,7 @@ pub(crate) fn path_of(chroot: &str, name: &Name) -> Result<String, Refusal> {
         } else if part == "." || part == ".." {
             "has a part '.' or '..', which ZooKeeper does not accept as a node"
         } else if Participant::parse(part).is_some() {
-            "has a part that looks like a participant in a lock (…lock-0000000001)"
+            "has a part that looks like a participant in a lock (…lock-0000000001, …__READ__0000000001)"
         } else if path.is_empty() && part == "zookeeper" {
             "lies under /zookeeper, which is ZooKeeper's own: use another name or a chroot"
         } else {
@@ -92,10 +90,54 @@ pub(crate) fn name_of(path: &str) -> Option<Name> {
 }
 
 /// What a hold's node is called up to the digits that the server adds.
-pub(crate) fn node_stem(parent: &str, hold: HoldId) -> String {
+pub(crate) fn node_stem(parent: &str, hold: HoldId, kind: Kind) -> String {
     let id = hold.to_string();
     let (a, b, c, d, e) = (&id[..8], &id[8..12], &id[12..16], &id[16..20], &id[20..]);
-    format!("{parent}/_c_{a}-{b}-{c}-{d}-{e}-{MARK}")
+    format!("{parent}/_c_{a}-{b}-{c}-{d}-{e}-{}", kind.mark())
+}
+
+/// By which of Curator's recipes a participant takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    /// A mutex.
+    Lock,
+    /// A read-write lock, to write.
+    Write,
+    /// A read-write lock, to read.
+    Read,
+}
+
+impl Kind {
+    pub fn of(mode: Mode, read_write: bool) -> Kind {
+        match mode {
+            Mode::Shared => Kind::Read,
+            _ if read_write => Kind::Write,
+            _ => Kind::Lock,
+        }
+    }
+
+    /// What stands before the sequence number; Curator takes what follows the last of it.
+    fn mark(self) -> &'static str {
+        match self {
+            Kind::Lock => "lock-",
+            Kind::Write => "__WRIT__",
+            Kind::Read => "__READ__",
+        }
+    }
+
+    /// How it shares the lock.
+    pub fn mode(self) -> Mode {
+        if self == Kind::Read { Mode::Shared } else { Mode::Exclusive }
+    }
+
+    pub fn reads(self) -> bool {
+        self == Kind::Read
+    }
+
+    /// Whether Curator's participants of these two kinds do not look at each other.
+    pub fn is_blind_to(self, other: Kind) -> bool {
+        (self == Kind::Lock) != (other == Kind::Lock)
+    }
 }
 
 /// The parent of a path, and what stands after the last slash.
@@ -112,12 +154,17 @@ pub(crate) struct Participant {
     pub hold: Option<HoldId>,
     /// The number that the server gave. Past 2^31 it goes on at −2^31.
     pub sequence: i32,
+    pub kind: Kind,
 }
 
 impl Participant {
     pub fn parse(name: &str) -> Option<Participant> {
-        let at = name.rfind(MARK)?;
-        let digits = &name[at + MARK.len()..];
+        [Kind::Lock, Kind::Write, Kind::Read].into_iter().find_map(|kind| Self::of(name, kind))
+    }
+
+    fn of(name: &str, kind: Kind) -> Option<Participant> {
+        let at = name.rfind(kind.mark())?;
+        let digits = &name[at + kind.mark().len()..];
         if digits.len() < 10 || digits.starts_with('+') {
             return None;
         }
@@ -130,7 +177,7 @@ impl Participant {
             }
             HoldId::parse(&id.replace('-', "").to_ascii_lowercase())
         });
-        Some(Participant { name: name.to_owned(), hold, sequence })
+        Some(Participant { name: name.to_owned(), hold, sequence, kind })
     }
 
     /// See [`is_worn`].
@@ -161,7 +208,27 @@ pub(crate) fn queue(names: &[String]) -> (Vec<Participant>, Option<String>) {
     }
     // Around any one of them, which makes the order a total one.
     if let Some(pivot) = queue.first().map(|first| first.sequence) {
-        queue.sort_by_key(|one| (one.sequence.wrapping_sub(pivot), one.name.clone()));
+        // Curator's writer that goes on as a reader has two nodes of one number.
+        queue.sort_by_key(|one| {
+            (one.sequence.wrapping_sub(pivot), one.kind.reads(), one.name.clone())
+        });
     }
     (queue, stranger)
+}
+
+/// Who holds: the first, and with a reader all readers up to the first who wants the lock for itself.
+pub(crate) fn holders(queue: &[Participant]) -> usize {
+    match queue.iter().position(|one| !one.kind.reads()) {
+        Some(0) => 1,
+        Some(writer) => writer,
+        None => queue.len(),
+    }
+}
+
+/// Whom the participant at this place waits for: the nearest before it beside whom it cannot hold.
+pub(crate) fn blocker(queue: &[Participant], at: usize) -> Option<usize> {
+    if queue[at].kind.reads() {
+        return queue[..at].iter().rposition(|one| !one.kind.reads());
+    }
+    at.checked_sub(1)
 }

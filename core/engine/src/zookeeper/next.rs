@@ -40,7 +40,7 @@ impl Machine {
     /// a list that leaves with the next node is quicker than one that follows it.
     pub(super) fn note_last(&mut self, place: &Place) {
         let Some(node) = &place.node else { return };
-        if !place.held || place.waited || self.is_simple() {
+        if !place.held || !place.leads && node.kind.reads() || place.waited || self.is_simple() {
             return;
         }
         if self.lasts.len() >= MOST {
@@ -63,6 +63,7 @@ impl Machine {
             return false;
         }
         place.others = 0;
+        place.leads = true;
         place.verdict = last.abandoned;
         true
     }

@@ -1,10 +1,22 @@
 //! Explicit owners, within one client: further holds share the node of the first.
 
 use crate::id::{HoldId, OwnerId};
-use crate::reply::{Body, Failure, Push, Refusal, RefusalKind, Released};
+use crate::reply::{Body, Failure, Push, Refusal, RefusalKind, Released, Standing, State};
+use crate::request::Mode;
 use crate::zookeeper::lasting::LASTING;
 use crate::zookeeper::machine::{Due, Machine};
 use crate::zookeeper::place::{Ask, Place, Step, What};
+
+/// How a hold stands to what its explicit owner has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tie {
+    /// The owner has nothing.
+    Stranger,
+    /// It shares what the owner has.
+    Joins,
+    /// It would wait for what the owner has.
+    Deadlock,
+}
 
 impl Machine {
     /// The hold whose node an acquire of `owner` may share.
@@ -21,6 +33,54 @@ impl Machine {
                     && (!place.parting || planted!(ZkPartingJoined))
             })
             .map(|(hold, _)| *hold)
+    }
+
+    /// How a hold stands to what its explicit owner has within this client.
+    pub(super) fn tie(&self, hold: HoldId) -> Tie {
+        let Some(place) = self.places.get(&hold) else { return Tie::Stranger };
+        let Some(owner) = &place.owner else { return Tie::Stranger };
+        let first = self.shareable(&place.parent, owner, hold);
+        match first.and_then(|first| self.places.get(&first)?.kind_held()) {
+            None => Tie::Stranger,
+            Some(kind) if kind.reads() && place.mode == Mode::Exclusive => Tie::Deadlock,
+            Some(_) => Tie::Joins,
+        }
+    }
+
+    /// Its explicit owner was let in to read while the hold's node was being made: it joins, or would
+    /// wait for its own owner. True when that is the end of its node.
+    pub(super) fn joins_late(&mut self, hold: HoldId) -> bool {
+        let Some(place) = self.places.get(&hold) else { return false };
+        let asked = matches!(place.ask, Some(Ask { what: What::Acquire { .. }, .. }));
+        let first = place.owner.as_ref().and_then(|it| self.shareable(&place.parent, it, hold));
+        let first = first.and_then(|first| self.places.get(&first)?.kind_held());
+        if !asked || first.is_none_or(|kind| !kind.reads()) {
+            return false;
+        }
+        let joins = self.tie(hold) == Tie::Joins;
+        self.drop_node(hold);
+        if !joins {
+            self.end_acquire(hold, Ok(State::bare(Standing::Deadlock)));
+        } else if !self.join(hold, None) {
+            return false;
+        }
+        true
+    }
+
+    /// The hold stands by another's node from now on, or by none.
+    fn drop_node(&mut self, hold: HoldId) {
+        let Some(place) = self.places.get_mut(&hold) else { return };
+        let (node, before) = (place.node.take(), place.before.take());
+        // What is under way for the node is of no use any more.
+        place.serial += 1;
+        place.pending = 0;
+        place.step = Step::Unclear;
+        if let Some(before) = before {
+            self.unwatch(&before.path, hold);
+        }
+        if let Some(node) = node {
+            self.discard(node.path);
+        }
     }
 
     /// Joins the owner's present hold if this client has it; false when there is none to join.
@@ -72,15 +132,19 @@ impl Machine {
             .map(|(other, _)| *other)
             .collect();
         for other in others {
-            let Some(place) = self.places.get_mut(&other) else { continue };
-            let (node, before) = (place.node.take(), place.before.take());
-            if let Some(before) = before {
-                self.unwatch(&before.path, other);
+            let tie = self.tie(other);
+            if tie == Tie::Stranger {
+                continue;
             }
-            if let Some(node) = node {
-                self.discard(node.path);
+            self.drop_node(other);
+            if tie == Tie::Joins {
+                self.join(other, None);
+            } else if let Some(place) = self.places.get_mut(&other) {
+                // The owner reads: who waits to write for it hears so when it asks next.
+                place.doomed = true;
+                let lock = place.lock.clone();
+                self.push(Push::Changed { lock, hold: other });
             }
-            self.join(other, None);
         }
     }
 
@@ -88,24 +152,31 @@ impl Machine {
     /// go.
     pub(super) fn leave_shared(&mut self, hold: HoldId) -> bool {
         let Some(place) = self.places.get(&hold) else { return false };
-        let (told, lost) = match &place.ask {
-            Some(Ask { what: What::Release { told, lost, .. }, .. }) => (*told, *lost),
+        let (told, lost, used) = match &place.ask {
+            Some(Ask { what: What::Release { told, lost, used }, .. }) => (*told, *lost, *used),
             _ => return false,
         };
+        let token = place.shared.or(place.node.as_ref().map(|node| node.token));
+        let heard = told && !lost && token.is_some_and(|token| used >= token);
+        let mended = place.mended || heard && place.mode == Mode::Exclusive;
         let undone = (lost || place.undone) && !planted!(ZkCoHoldLossForgotten);
         if let Some(token) = place.shared {
             let keeper = self.keeper(token, &place.parent);
             if let Some(keeper) = keeper.and_then(|keeper| self.places.get_mut(&keeper)) {
                 keeper.undone |= undone;
+                keeper.mended |= mended;
             }
         } else {
             let Some(node) = place.node.clone() else { return false };
+            let leads = place.leads;
             let heirs = self.sharers(node.token, &place.parent);
             let Some(&heir) = heirs.first() else { return false };
             if let Some(heir) = self.places.get_mut(&heir) {
                 heir.shared = None;
+                heir.leads = leads;
                 heir.node = Some(node);
                 heir.undone = undone;
+                heir.mended = mended;
             }
             // Its watches are set anew.
             self.at(LASTING, Due::Lasting(heir));

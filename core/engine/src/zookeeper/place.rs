@@ -3,9 +3,11 @@
 use crate::id::{HoldId, OwnerId};
 use crate::name::Name;
 use crate::reply::Abandoned;
-use crate::request::{Release, RequestId};
+use crate::request::{Mode, Release, RequestId};
 use crate::time::Time;
+use crate::zookeeper::name::{Kind, holders, queue};
 use crate::zookeeper::next::Last;
+use crate::zookeeper::verdict::View;
 use crate::zookeeper::wire::{ZkError, ZkReply};
 
 /// How often the path above is made anew before something stands below it.
@@ -16,6 +18,7 @@ const FOUND: u8 = 4;
 pub(crate) struct Node {
     pub path: String,
     pub sequence: i32,
+    pub kind: Kind,
     /// The first token of the hold.
     pub token: u64,
 }
@@ -25,17 +28,6 @@ pub(crate) struct Node {
 pub(crate) struct Before {
     pub path: String,
     pub sequence: i32,
-}
-
-/// What the last list showed while others came before.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct View {
-    /// The first in the queue: it held the lock.
-    pub first: i32,
-    /// Whether that one is one of ours, who say so when they release.
-    pub first_is_ours: Option<bool>,
-    /// Those between it and oneself.
-    pub between: Vec<i32>,
 }
 
 /// The engine's request that awaits its answer.
@@ -77,11 +69,13 @@ pub(crate) enum Step {
     Adopt(Vec<String>),
     /// Who comes before?
     List,
+    /// Whether Curator takes part by a recipe that does not look at ours.
+    Vet,
     /// The watch on the one before is being set.
     Watch,
     /// It is set. Nothing is under way.
     Queued,
-    /// First in the queue. Nothing is under way.
+    /// Nobody before keeps it from holding. Nothing is under way.
     Held,
     /// The node is being deleted.
     Leave(Then),
@@ -110,6 +104,8 @@ pub(crate) enum Part {
     Note,
     Stat,
     Before,
+    /// A participant of another kind.
+    Stranger,
     Delete,
 }
 
@@ -122,15 +118,26 @@ pub(crate) struct Place {
     pub shared: Option<u64>,
     /// One of the owner's other holds on the node was lost: the next holder must be told.
     pub undone: bool,
+    /// A hold on the node that had the lock for itself was told of its grant, and released.
+    pub mended: bool,
     /// The lock's own node.
     pub parent: String,
+    /// How the hold shares the lock, and what its node is called.
+    pub mode: Mode,
+    pub kind: Kind,
     pub step: Step,
     pub ask: Option<Ask>,
     pub node: Option<Node>,
     pub before: Option<Before>,
     pub view: Option<View>,
-    /// It is first in the queue.
+    /// Nobody before it keeps it from holding.
     pub held: bool,
+    /// When it was granted it was the first in the queue.
+    pub leads: bool,
+    /// The participants of other kinds were looked at.
+    pub vetted: bool,
+    /// Its explicit owner reads, and this hold would wait for that.
+    pub doomed: bool,
     /// The node's deletion was sent, and may have been carried out: nobody shares it any more.
     pub parting: bool,
     /// Granted, and the engine has not asked yet.
@@ -153,19 +160,25 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub fn new(lock: Name, parent: String) -> Place {
+    pub fn new(lock: Name, parent: String, mode: Mode, read_write: bool) -> Place {
         Place {
             lock,
             owner: None,
             shared: None,
             undone: false,
+            mended: false,
             parent,
+            mode,
+            kind: Kind::of(mode, read_write),
             step: Step::Unclear,
             ask: None,
             node: None,
             before: None,
             view: None,
             held: false,
+            leads: false,
+            vetted: false,
+            doomed: false,
             parting: false,
             unasked: false,
             verdict: Abandoned::Unknown,
@@ -178,6 +191,18 @@ impl Place {
             pending: 0,
             heard: Vec::new(),
         }
+    }
+
+    /// How many of a list's participants wait while this hold lasts.
+    pub fn count_others(&self, names: &[String]) -> u32 {
+        let reads = self.kind_held() == Some(Kind::Read);
+        let holders = if reads { holders(&queue(names).0) } else { 1 };
+        u32::try_from(names.len().saturating_sub(holders)).unwrap_or(u32::MAX)
+    }
+
+    /// What the hold's own node is.
+    pub fn kind_held(&self) -> Option<Kind> {
+        self.node.as_ref().map(|node| node.kind)
     }
 
     /// Whether the engine waits for the node's end.

@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::id::HoldId;
 use crate::name::Name;
 use crate::reply::{Abandoned, Body, Broken, Failure, HoldInfo, LockInfo, WaiterInfo};
-use crate::request::{Break, Mode, RequestId};
+use crate::request::{Break, RequestId};
 use crate::zookeeper::machine::{Aim, Machine, TOKENS};
-use crate::zookeeper::name::{Participant, name_of, queue};
+use crate::zookeeper::name::{Participant, holders, name_of, queue};
 use crate::zookeeper::note::{Badge, Note, REVOKE};
 use crate::zookeeper::refusal::{failure, is_missing};
 use crate::zookeeper::simple;
@@ -16,6 +16,9 @@ use crate::zookeeper::wire::{Stat, ZkError, ZkOp, ZkReply, ZkWrite};
 
 /// Of so many participants the nodes are read for an answer; further ones are named only.
 const READ: usize = 1_000;
+
+/// So many holders are asked to let go.
+const ASKED: usize = 64;
 
 /// A question until its answer.
 #[derive(Clone, Debug)]
@@ -39,12 +42,13 @@ enum Asked {
     List(Walk),
     Break {
         what: Break,
-        /// Whose node it is, that is looked at or deleted.
-        holder: Option<Participant>,
+        /// Whose nodes they are, that are looked at or deleted.
+        holders: Vec<Participant>,
         broken: Broken,
     },
     Revoke {
-        holder: Option<String>,
+        /// How many holders there are.
+        told: usize,
     },
     Time,
 }
@@ -54,14 +58,14 @@ enum Asked {
 pub(crate) enum Question {
     Sync,
     Queue,
-    /// Who has the lock, and since when.
-    Holder,
+    /// Since when this one has the lock.
+    Holder(usize),
     Note,
     Node(usize),
     /// The children of this node.
     Walk(Visit),
-    /// The holder's end, or the word to it.
-    Act,
+    /// The end of this holder, or the word to it.
+    Act(usize),
 }
 
 impl Machine {
@@ -99,13 +103,13 @@ impl Machine {
 
     pub(super) fn break_lock(&mut self, request: RequestId, what: Break) {
         let Some(path) = self.path(request, &what.lock) else { return };
-        let asked = Asked::Break { what, holder: None, broken: Broken::NotHeld };
+        let asked = Asked::Break { what, holders: Vec::new(), broken: Broken::NotHeld };
         self.find_holder(request, path, asked);
     }
 
     pub(super) fn revoke(&mut self, request: RequestId, name: Name) {
         let Some(path) = self.path(request, &name) else { return };
-        self.find_holder(request, path, Asked::Revoke { holder: None });
+        self.find_holder(request, path, Asked::Revoke { told: 0 });
     }
 
     fn find_holder(&mut self, request: RequestId, path: String, asked: Asked) {
@@ -157,8 +161,10 @@ impl Machine {
             (Question::Queue, Ok(ZkReply::Data { data, stat })) if stat.ephemeral_owner != 0 => {
                 self.saw_simple(id, simple::owner(&data).map(|(hold, _)| hold), stat);
             }
-            (Question::Holder, Ok(ZkReply::Exists(Some(stat)))) => self.saw_holder(id, stat),
-            (Question::Holder, Ok(ZkReply::Exists(None))) => self.look(id),
+            (Question::Holder(at), Ok(ZkReply::Exists(Some(stat)))) => {
+                self.saw_holder(id, at, stat);
+            }
+            (Question::Holder(at), Ok(ZkReply::Exists(None))) => self.look_on(id, at),
             (Question::Note, Ok(ZkReply::Data { data, stat })) => self.saw_note(id, data, stat),
             (Question::Node(at), Ok(ZkReply::Data { data, stat })) => {
                 if let Asked::Inspect { nodes, .. } = &mut query.asked
@@ -170,40 +176,55 @@ impl Machine {
             (Question::Walk(visit), Ok(ZkReply::Children { names, stat })) => {
                 self.walked(id, &visit, &names, stat);
             }
-            (Question::Act, Ok(_)) => {
+            (Question::Act(_), Ok(_)) => {
                 if let Asked::Break { broken, .. } = &mut query.asked {
-                    *broken = Broken::Ended(1);
+                    *broken = match *broken {
+                        Broken::Ended(count) => Broken::Ended(count + 1),
+                        _ => Broken::Ended(1),
+                    };
                 }
             }
-            (Question::Act, Err(ZkError::At(0, error))) if *error == ZkError::NoAuth => {
+            (Question::Act(at), Err(ZkError::At(0, error))) if *error == ZkError::NoAuth => {
                 // The note may not be written: then without it.
-                if let Asked::Break { holder: Some(holder), .. } = &query.asked {
+                if let Asked::Break { holders, .. } = &query.asked
+                    && let Some(holder) = holders.get(at).filter(|one| !one.kind.reads())
+                {
                     let delete = ZkOp::Delete { path: node_of(&query.path, holder) };
-                    self.put(id, Question::Act, delete);
+                    self.put(id, Question::Act(at), delete);
                 }
             }
-            (Question::Act, Err(error)) if is_missing(&error) => match &mut query.asked {
+            (Question::Act(at), Err(error)) if is_missing(&error) => match &mut query.asked {
                 // It went by itself meanwhile.
-                Asked::Revoke { holder } => *holder = None,
-                // Somebody else may have the lock now.
-                _ => self.look(id),
+                Asked::Revoke { told } => *told -= 1,
+                _ => self.look_on(id, at),
             },
-            (Question::Node(0), Err(ZkError::NoAuth)) => {
+            (Question::Node(at), Err(ZkError::NoAuth)) => {
                 // What the holder's node says may not be read; when it was made can be known.
                 if let Asked::Inspect { queue, .. } = &query.asked
-                    && let Some(first) = queue.first()
+                    && at < holders(queue)
                 {
-                    let path = node_of(&query.path, first);
-                    self.put(id, Question::Holder, ZkOp::Exists { path, watch: false });
+                    let path = node_of(&query.path, &queue[at]);
+                    self.put(id, Question::Holder(at), ZkOp::Exists { path, watch: false });
                 }
             }
             // What is not there, or may not be read, is not told.
-            (_, Err(ZkError::NoNode)) | (Question::Node(_), Err(ZkError::NoAuth)) => {}
+            (_, Err(ZkError::NoNode)) => {}
             (Question::Walk(_), Err(ZkError::NoAuth)) => {}
             (_, Err(error)) => query.failed = Some(failure(&error, &query.path)),
             _ => {}
         }
         self.finish_query(id);
+    }
+
+    /// A holder went by itself: beside one that reads there may be others; otherwise somebody else may
+    /// have the lock now.
+    fn look_on(&mut self, id: u64, at: usize) {
+        let Some(Query { asked: Asked::Break { holders, .. }, .. }) = self.queries.get(&id) else {
+            return;
+        };
+        if holders.get(at).is_none_or(|one| !one.kind.reads()) {
+            self.look(id);
+        }
     }
 
     fn saw_queue(&mut self, id: u64, names: &[String]) {
@@ -219,16 +240,21 @@ impl Machine {
                     self.put(id, Question::Node(at), ZkOp::GetData { path, watch: false });
                 }
             }
-            Asked::Break { holder, .. } => {
-                *holder = all.into_iter().next();
-                if let Some(holder) = holder {
-                    let path = node_of(&path, holder);
-                    self.put(id, Question::Holder, ZkOp::Exists { path, watch: false });
+            Asked::Break { what, holders: meant, .. } => {
+                let many = all.first().is_some_and(|first| first.kind.reads());
+                let held = all.iter().take(holders(&all).min(READ)).filter(|one| {
+                    // Of many only the one that is named is looked at.
+                    !many || what.hold.is_none_or(|hold| one.hold == Some(hold))
+                });
+                *meant = held.cloned().collect();
+                let paths: Vec<String> = meant.iter().map(|one| node_of(&path, one)).collect();
+                for (at, path) in paths.into_iter().enumerate() {
+                    self.put(id, Question::Holder(at), ZkOp::Exists { path, watch: false });
                 }
             }
             Asked::Revoke { .. } => {
-                if let Some(first) = all.first() {
-                    self.tell(id, node_of(&path, first));
+                for (at, one) in all.iter().take(holders(&all).min(ASKED)).enumerate() {
+                    self.tell(id, at, node_of(&path, one));
                 }
             }
             Asked::List(_) | Asked::Time => {}
@@ -239,51 +265,57 @@ impl Machine {
     fn saw_simple(&mut self, id: u64, hold: Option<HoldId>, stat: Stat) {
         let Some(query) = self.queries.get_mut(&id) else { return };
         match &mut query.asked {
-            Asked::Break { holder, .. } => {
-                *holder = Some(Participant { name: String::new(), hold, sequence: 0 });
-                self.saw_holder(id, stat);
+            Asked::Break { holders, .. } => {
+                *holders = vec![simple::participant(hold)];
+                self.saw_holder(id, 0, stat);
             }
             Asked::Revoke { .. } => {
                 let path = query.path.clone();
-                self.tell(id, path);
+                self.tell(id, 0, path);
             }
             _ => {}
         }
     }
 
     /// Since when the holder has the lock: its tenure is ended if it is the one that was seen.
-    fn saw_holder(&mut self, id: u64, stat: Stat) {
+    fn saw_holder(&mut self, id: u64, at: usize, stat: Stat) {
         let simple = self.is_simple();
         let Some(query) = self.queries.get_mut(&id) else { return };
-        let Asked::Break { what, holder: Some(holder), broken } = &mut query.asked else {
+        let (what, holders, broken) = match &mut query.asked {
+            Asked::Break { what, holders, broken } => (what, holders, broken),
             // The holder's node could not be read.
-            if let Asked::Inspect { nodes, .. } = &mut query.asked
-                && let Some(node) = nodes.first_mut()
-            {
-                *node = Some((stat, Vec::new()));
+            Asked::Inspect { nodes, .. } => {
+                if let Some(node) = nodes.get_mut(at) {
+                    *node = Some((stat, Vec::new()));
+                }
+                return;
             }
-            return;
+            _ => return,
         };
+        let Some(holder) = holders.get(at) else { return };
         if token(&stat) > what.token && !planted!(ZkBreakEndsAnybody) {
-            *broken = Broken::ChangedHands(token(&stat));
+            if !matches!(broken, Broken::Ended(_)) {
+                *broken = Broken::ChangedHands(token(&stat));
+            }
         } else if what.hold.is_none_or(|hold| holder.hold == Some(hold)) {
             let path = node_of(&query.path, holder);
             let (released, sequence, abandoned) = (true, holder.sequence, Abandoned::Yes);
-            let note = (!simple).then(|| ZkWrite::Set {
+            // A reader leaves nothing half done.
+            let note = (!simple && !holder.kind.reads()).then(|| ZkWrite::Set {
                 path: query.path.clone(),
                 data: Note { released, sequence, abandoned }.encode(),
             });
             let parts = note.into_iter().chain([ZkWrite::Delete { path }]).collect();
-            self.put(id, Question::Act, ZkOp::Multi(parts));
+            self.put(id, Question::Act(at), ZkOp::Multi(parts));
         }
     }
 
     /// Tells a holder that the lock is wanted.
-    fn tell(&mut self, id: u64, path: String) {
+    fn tell(&mut self, id: u64, at: usize, path: String) {
         let Some(query) = self.queries.get_mut(&id) else { return };
-        if let Asked::Revoke { holder } = &mut query.asked {
-            *holder = Some(path.clone());
-            self.put(id, Question::Act, ZkOp::Set { path, data: REVOKE.to_vec() });
+        if let Asked::Revoke { told } = &mut query.asked {
+            *told += 1;
+            self.put(id, Question::Act(at), ZkOp::Set { path, data: REVOKE.to_vec() });
         }
     }
 
@@ -297,7 +329,7 @@ impl Machine {
             let hold = simple::owner(&data).map(|(hold, _)| hold);
             let badge =
                 simple::owner(&data).map_or_else(|| data.clone(), |(_, rest)| rest.to_vec());
-            queue.push(Participant { name: String::new(), hold, sequence: 0 });
+            queue.push(simple::participant(hold));
             nodes.push(Some((stat, badge)));
         }
     }
@@ -345,7 +377,7 @@ impl Machine {
         let body = match query.asked {
             Asked::Time => Body::Time,
             Asked::Break { broken, .. } => Body::Break(broken),
-            Asked::Revoke { holder } => Body::Revoke(holder.is_some()),
+            Asked::Revoke { told } => Body::Revoke(told > 0),
             Asked::List(walk) => Body::List(walk.names()),
             Asked::Inspect { name, queue, nodes, note } => {
                 Body::Inspect(info(name, &queue, nodes, note))
@@ -388,20 +420,23 @@ fn info(
     let mut holds = Vec::new();
     let mut waiters = Vec::new();
     let mut held = 0;
+    let holding = holders(queue);
     for (at, (one, node)) in queue.iter().zip(nodes).enumerate() {
         let (stat, data) = node.unwrap_or_default();
         let badge = Badge::parse(&data).unwrap_or_else(|| Badge::stranger(&data));
         let hold = one.hold.unwrap_or(HoldId(0));
-        if at == 0 {
-            held = token(&stat);
+        let mode = one.kind.mode();
+        if at < holding {
+            let token = token(&stat);
+            held = held.max(token);
             holds.push(HoldInfo {
                 hold,
                 client: badge.client,
                 label: badge.label,
                 expires_in: badge.timeout,
                 lease: badge.timeout,
-                mode: Mode::Exclusive,
-                token: held,
+                mode,
+                token,
                 owner: None,
                 claim: false,
                 local_waiters: None,
@@ -414,7 +449,7 @@ fn info(
                 owner: None,
                 heard_ago: Duration::ZERO,
                 silent: false,
-                mode: Mode::Exclusive,
+                mode,
                 local_waiters: None,
             });
         }

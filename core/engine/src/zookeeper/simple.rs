@@ -5,6 +5,7 @@ use crate::id::HoldId;
 use crate::reply::{Abandoned, Standing, State};
 use crate::request::Release;
 use crate::zookeeper::machine::{Machine, TOKENS};
+use crate::zookeeper::name::{Kind, Participant};
 use crate::zookeeper::note::Badge;
 use crate::zookeeper::place::{Node, Part, Place, Step, Then};
 use crate::zookeeper::wire::{Change, NodeKind, ZkError, ZkOp, ZkReply};
@@ -14,6 +15,11 @@ pub(crate) fn owner(data: &[u8]) -> Option<(HoldId, &[u8])> {
     let at = data.iter().position(|byte| *byte == b' ')?;
     let hold = HoldId::parse(std::str::from_utf8(&data[..at]).ok()?)?;
     Some((hold, &data[at + 1..]))
+}
+
+/// Who has the one node.
+pub(crate) fn participant(hold: Option<HoldId>) -> Participant {
+    Participant { name: String::new(), hold, sequence: 0, kind: Kind::Lock }
 }
 
 impl Machine {
@@ -66,7 +72,7 @@ impl Machine {
         let token = u64::try_from(czxid).unwrap_or(0).saturating_mul(TOKENS);
         self.unwatch(&path, hold);
         let Some(place) = self.places.get_mut(&hold) else { return };
-        place.node = Some(Node { path, sequence: 0, token });
+        place.node = Some(Node { path, sequence: 0, kind: Kind::Lock, token });
         place.verdict = Abandoned::Unknown;
         self.first(hold);
     }

@@ -82,6 +82,7 @@ fn op(kind: u8) -> Op {
             hold,
             owner: None,
             mode: Mode::Exclusive,
+            read_write: false,
             lease,
             not_after: 0,
             floor: 0,

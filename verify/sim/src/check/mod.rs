@@ -127,6 +127,15 @@ fn granted_to_caller(
 }
 
 /// All checkers of a run.
+/// What a foreign contender believes that it has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Foreign {
+    pub lock: usize,
+    pub index: usize,
+    pub mode: Mode,
+    pub token: Option<u64>,
+}
+
 #[derive(Debug)]
 pub(crate) struct Checks {
     pub found: Option<Violation>,
@@ -439,19 +448,13 @@ impl Checks {
     }
 
     /// A foreign contender believes that it holds, by a node with this token, if that is there.
-    pub fn foreign_granted(
-        &mut self,
-        at: Instant,
-        clients: &[Client],
-        lock: usize,
-        index: usize,
-        token: Option<u64>,
-    ) {
+    pub fn foreign_granted(&mut self, at: Instant, clients: &[Client], it: Foreign) {
+        let Foreign { lock, index, mode, token } = it;
         let foreign = Who::Explicit(usize::MAX - index);
         // What it believes with a node that is gone already is not ours to answer for.
         let Some(token) = token else { return };
         let since = self.token.tenure(lock, usize::MAX, token).map(|it| it.granted_at);
-        let (mode, tag) = (Mode::Exclusive, Tag::MAX);
+        let tag = Tag::MAX;
         let it = Beside { slot: 0, tag, who: foreign, mode, lock, token };
         let result = self.exclusion.overlap(at, clients, &it, since);
         self.keep("exclusion", at, result);

@@ -71,6 +71,11 @@ impl Sharing {
         }
     }
 
+    /// An explicit owner asks to share the lock with others.
+    pub fn shares(&mut self, lock: usize, owner: OwnerId) {
+        self.locks[lock].shared.insert(owner);
+    }
+
     /// Whether an explicit owner has shared the lock with others.
     pub fn has_shared(&self, lock: usize, owner: &OwnerId) -> bool {
         self.locks[lock].shared.contains(owner)

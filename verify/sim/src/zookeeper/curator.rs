@@ -34,6 +34,27 @@ pub enum Act {
     Ended,
 }
 
+/// By which recipe a contender takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recipe {
+    /// `InterProcessMutex`.
+    Mutex,
+    /// `InterProcessReadWriteLock`, to write.
+    Write,
+    /// The same, to read.
+    Read,
+}
+
+impl Recipe {
+    fn mark(self) -> &'static str {
+        match self {
+            Recipe::Mutex => "lock-",
+            Recipe::Write => "__WRIT__",
+            Recipe::Read => "__READ__",
+        }
+    }
+}
+
 /// How a contender behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Habits {
@@ -43,6 +64,8 @@ pub struct Habits {
     pub rest: u64,
     /// In a thousand turns: how often it only asks the holder to let go.
     pub revoke: u64,
+    /// It reads and writes, and draws which.
+    pub reads: bool,
 }
 
 /// A contender.
@@ -54,6 +77,9 @@ pub struct Curator {
     pub library: usize,
     parent: String,
     stage: Stage,
+    /// How it takes part now.
+    pub recipe: Recipe,
+    reads: bool,
     uuid: u128,
     /// Its node.
     node: Option<String>,
@@ -86,12 +112,14 @@ pub struct Curator {
 impl Curator {
     /// A contender for a lock that holds and rests no longer than `habits` say.
     pub fn new(lock: usize, library: usize, parent: String, habits: Habits) -> Curator {
-        let Habits { hold, rest, revoke } = habits;
+        let Habits { hold, rest, revoke, reads } = habits;
         Curator {
             lock,
             library,
             parent,
             stage: Stage::Idle,
+            recipe: Recipe::Mutex,
+            reads,
             uuid: 0,
             node: None,
             ahead: None,
@@ -138,9 +166,13 @@ impl Curator {
                 self.lost.push(self.prefix());
             }
             self.uuid = u128::from(dice.bits()) << 64 | u128::from(dice.bits());
+            if self.reads {
+                let reads = dice.chance(600);
+                self.recipe = if reads { Recipe::Read } else { Recipe::Write };
+            }
         }
         self.node = None;
-        let path = format!("{}/{}lock-", self.parent, self.prefix());
+        let path = format!("{}/{}{}", self.parent, self.prefix(), self.recipe.mark());
         let data = b"127.0.0.1".to_vec();
         let op = Op::Create { path, data, mode: Mode::EphemeralSequential };
         self.ask(now, lib, Stage::Create, op);
@@ -345,8 +377,13 @@ impl Curator {
         };
         let path = format!("{}/{}", self.parent, names[at]);
         self.node = Some(path.clone());
-        if at > 0 {
-            let ahead = format!("{}/{}", self.parent, names[at - 1]);
+        // A reader looks at the first writer, everybody else at whoever comes before.
+        let ahead = match self.recipe {
+            Recipe::Read => names[..at].iter().position(|name| name.contains("__WRIT__")),
+            _ => at.checked_sub(1),
+        };
+        if let Some(ahead) = ahead {
+            let ahead = format!("{}/{}", self.parent, names[ahead]);
             self.ahead = Some(ahead.clone());
             return self.ask(now, lib, Stage::Look, Op::Data { path: ahead, watch: true });
         }
@@ -372,7 +409,8 @@ fn is_lost(result: &Result<Answer, Lost>) -> bool {
     }
 }
 
-/// What the contenders sort by: the text after the last `lock-`.
+/// What the contenders sort by: the text after the last `lock-`, or what a read-write lock has there.
 fn sequence(name: &str) -> &str {
-    name.rsplit_once("lock-").map_or(name, |(_, sequence)| sequence)
+    let after = |mark| Some(name.rsplit_once(mark)?.1);
+    ["lock-", "__WRIT__", "__READ__"].into_iter().find_map(after).unwrap_or(name)
 }

@@ -1,6 +1,7 @@
 //! What must hold of a run on ZooKeeper, and its quiet end.
 
 use fencelock_engine::Name;
+use fencelock_engine::request::Mode;
 
 use crate::clock::MS;
 use crate::cover::Cover;
@@ -71,7 +72,13 @@ impl World {
     }
 
     /// A grant reached a caller: what the ensemble really thinks of it.
-    pub(crate) fn zk_granted(&mut self, lock: usize, token: u64, grant: &fencelock_engine::Grant) {
+    pub(crate) fn zk_granted(
+        &mut self,
+        lock: usize,
+        mode: Mode,
+        token: u64,
+        grant: &fencelock_engine::Grant,
+    ) {
         let Some(mut zk) = self.zk.take() else { return };
         if grant.how == fencelock_engine::How::Local
             && self.plan.profile == crate::plan::Profile::Calm
@@ -97,7 +104,8 @@ impl World {
         }
         let since = zk.truth.first_since(lock, token / 1024);
         let broken = self.checks.exclusion.broken_since(lock, since);
-        if let Some(index) = zk.curator_truly_holds(lock).filter(|_| !broken) {
+        if let Some(index) = zk.curator_truly_holds(lock, mode == Mode::Shared).filter(|_| !broken)
+        {
             self.checks.fail("exclusion", self.now, || {
                 format!("lock {lock}: granted {token} while curator {index} holds")
             });

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use fencelock_engine::options::Keeping;
 
+use crate::bias::Bias;
 use crate::clock::{MS, SEC, US};
 use crate::dice::Dice;
+use crate::edit::Edits;
 use crate::fault::Fault;
 use crate::plan::{Plan, Profile};
 use crate::zookeeper::ensemble::Config;
@@ -75,6 +77,17 @@ impl Plan {
         self.habits.rest = self.habits.rest.max(5 * MS);
         self.faults.clear();
         self.draw_zk_faults(dice);
+    }
+
+    /// Several hold a name together, on few names.
+    pub(crate) fn share_on_zookeeper(&mut self, bias: Bias, dice: &mut Dice) {
+        self.bias = bias;
+        self.habits.read = dice.pick(&[300, 600, 600, 850]);
+        self.habits.breaks = dice.pick(&[0, 0, 10]);
+        Edits { locks: Some(2), ..Edits::default() }.apply(self);
+        if let Some(zk) = &mut self.zk {
+            zk.simple = false;
+        }
     }
 
     fn draw_zk_faults(&mut self, dice: &mut Dice) {

@@ -108,6 +108,18 @@ impl Scene {
 }
 
 impl World {
+    /// On ZooKeeper a client has its locks by read-write handles where foreign contenders do; otherwise
+    /// every other one, as others may.
+    pub(crate) fn pair_locks(&mut self, slot: usize) {
+        let Some(zk) = self.plan.zk.as_ref().filter(|_| self.plan.shares()) else { return };
+        if zk.curators > 0 || slot.is_multiple_of(2) {
+            let client = &mut self.clients[slot];
+            for lock in &client.locks {
+                client.engine.set_read_write(*lock);
+            }
+        }
+    }
+
     /// Whether local hand-offs on ZooKeeper were judged in this run: where nothing is in the way.
     pub(crate) fn zk_strict(&self) -> bool {
         self.zk.is_some() && self.plan.profile == Profile::Calm

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use fencelock_engine::request::Mode as Shares;
+
+use crate::check::Foreign;
 use crate::clock::{Instant, MS, US};
 use crate::cover::Cover;
 use crate::event::Event;
 use crate::plan::Habits;
 use crate::world::World;
-use crate::zookeeper::curator::{self, Act, Curator, REVOKE};
+use crate::zookeeper::curator::{self, Act, Curator, REVOKE, Recipe};
 use crate::zookeeper::ensemble::{Ensemble, Env, Event as Inner};
 use crate::zookeeper::fault::{Deaf, Mend};
 use crate::zookeeper::heed::Asked;
@@ -153,13 +156,14 @@ impl Site {
     }
 
     /// Whether a contender's node is at the store, so that what it believes is so.
-    pub fn curator_truly_holds(&self, lock: usize) -> Option<usize> {
-        let first = self.truth.first(lock)?;
+    pub fn curator_truly_holds(&self, lock: usize, reads: bool) -> Option<usize> {
         (0..self.curators.len()).find(|&it| {
             let curator = &self.curators[it];
+            let session = self.users[curator.library].library.session();
             curator.lock == lock
                 && curator.holds()
-                && self.users[curator.library].library.session() == first.session
+                && !(reads && curator.recipe == Recipe::Read)
+                && self.truth.holders(lock).any(|holder| holder.session == session)
         })
     }
 }
@@ -212,7 +216,8 @@ impl World {
             let number = site.users.len();
             site.users.push(Using { user: User::Curator(index), library, paused_until: 0 });
             let Habits { hold, rest, .. } = self.plan.habits;
-            let habits = curator::Habits { hold, rest, revoke: 4 * plan.revoke };
+            let reads = self.plan.shares();
+            let habits = curator::Habits { hold, rest, revoke: 4 * plan.revoke, reads };
             site.curators.push(Curator::new(lock, number, parents[lock].clone(), habits));
         }
         self.post(&mut site, later, Vec::new());
@@ -465,7 +470,12 @@ impl World {
                 self.cover.add(Cover::ZkForeign);
                 let session = zk.users[zk.curators[index].library].library.session();
                 let token = zk.truth.token_of(&path, session);
-                self.checks.foreign_granted(self.now, &self.clients, lock, index, token);
+                let mode = match zk.curators[index].recipe {
+                    Recipe::Read => Shares::Shared,
+                    Recipe::Mutex | Recipe::Write => Shares::Exclusive,
+                };
+                let foreign = Foreign { lock, index, mode, token };
+                self.checks.foreign_granted(self.now, &self.clients, foreign);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use fencelock_engine::ClientId;
 use fencelock_engine::Time;
-use fencelock_engine::request::Request;
+use fencelock_engine::request::{Mode, Request};
 use fencelock_engine::zookeeper::{Call, Input, Machine, NodeKind, Options, Output, Recipe, ZkOp};
 
 use crate::clock::{MS, US};
@@ -123,6 +123,13 @@ impl World {
                 && let Some(lock) = self.names.iter().position(|it| *it == what.lock)
             {
                 zk.truth.breaks(zk.users[station.library].library.session(), lock, what.token);
+            }
+            // It may be let in before its caller hears of it.
+            if let fencelock_engine::request::Op::Acquire(ask) = &request.op
+                && let (Mode::Shared, Some(owner)) = (ask.mode, &ask.owner)
+                && let Some(lock) = self.names.iter().position(|it| *it == ask.lock)
+            {
+                self.checks.sharing.shares(lock, owner.clone());
             }
             station.machine.request(local, request);
             self.drain_machine(&mut zk, slot);

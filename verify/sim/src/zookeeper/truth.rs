@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fencelock_engine::reply::Abandoned;
+use fencelock_engine::request::Mode;
 use fencelock_engine::{Grant, HoldId, How};
 
 use crate::check::{Checks, StoreGrant};
@@ -23,6 +24,8 @@ pub struct Place {
     pub session: SessionId,
     /// The transaction that made it.
     pub czxid: Zxid,
+    /// It wants to read.
+    pub reads: bool,
 }
 
 /// How a node that was first went.
@@ -42,9 +45,11 @@ enum End {
 struct Lock {
     /// In the order of their creation.
     places: Vec<Place>,
-    /// The transactions of all that were ever first, since when, and how they ended.
+    /// The transactions of all that were ever first, or a reader with readers alone before it, since
+    /// when, and how they ended.
     firsts: BTreeMap<Zxid, (Instant, Option<End>)>,
     ours: BTreeSet<Zxid>,
+    readers: BTreeSet<Zxid>,
     /// Who waits behind the present first node, since when it was noticed, and how many local
     /// hand-overs there were since.
     behind: Option<(Zxid, Instant, u32)>,
@@ -106,6 +111,13 @@ impl Truth {
     /// The first contender's node.
     pub fn first(&self, lock: usize) -> Option<&Place> {
         self.locks.get(lock)?.places.first()
+    }
+
+    /// Those who may hold: the first, or all readers up to the first who does not read.
+    pub fn holders(&self, lock: usize) -> impl Iterator<Item = &Place> {
+        let places = self.locks.get(lock).map_or(&[][..], |it| &it.places);
+        let readers = places.iter().take_while(|it| it.reads).count();
+        places.iter().take(readers.max(1))
     }
 
     /// Whether the node of this transaction was ever the first.
@@ -262,7 +274,12 @@ impl Truth {
         if ours {
             it.ours.insert(entry.zxid);
         }
-        it.places.push(Place { path: path.to_owned(), session: entry.session, czxid: entry.zxid });
+        let reads = path.contains("__READ__");
+        if reads {
+            it.readers.insert(entry.zxid);
+        }
+        let (path, session, czxid) = (path.to_owned(), entry.session, entry.zxid);
+        it.places.push(Place { path, session, czxid, reads });
     }
 
     fn deleted(
@@ -293,7 +310,7 @@ impl Truth {
             *ended = Some(end);
             self.passed += 1;
         }
-        if end == End::Broken && at == 0 {
+        if end == End::Broken && it.firsts.contains_key(&place.czxid) {
             self.met.push(Cover::ZkDeleted);
             if may {
                 checks.breaks(now, Some(lock));
@@ -304,11 +321,18 @@ impl Truth {
 
     /// A lock's first node may be another than before.
     fn promote(&mut self, now: Instant, lock: usize, checks: &mut Checks) {
-        let it = &mut self.locks[lock];
-        let Some(place) = it.places.first() else { return };
-        if it.firsts.contains_key(&place.czxid) {
-            return;
+        let new: Vec<Place> = self
+            .holders(lock)
+            .filter(|place| !self.locks[lock].firsts.contains_key(&place.czxid))
+            .cloned()
+            .collect();
+        for place in new {
+            self.may_hold(now, lock, &place, checks);
         }
+    }
+
+    fn may_hold(&mut self, now: Instant, lock: usize, place: &Place, checks: &mut Checks) {
+        let it = &mut self.locks[lock];
         it.firsts.insert(place.czxid, (now, None));
         it.behind = None;
         let incarnation = match self.sessions.get(&place.session) {
@@ -321,7 +345,7 @@ impl Truth {
             hold: HoldId(u128::from(place.czxid)),
             owner: None,
             token: place.czxid * 1024,
-            mode: fencelock_engine::request::Mode::Exclusive,
+            mode: if place.reads { Mode::Shared } else { Mode::Exclusive },
             abandoned: Some(Abandoned::Unknown),
             asked: None,
             joins: None,
@@ -339,9 +363,9 @@ impl Truth {
         if it.firsts.get(&czxid).is_some_and(|(_, end)| end.is_some()) {
             return Ok(());
         }
-        let Some((before, (_, Some(end)))) = it.firsts.range(..czxid).next_back() else {
-            return Ok(());
-        };
+        // A reader leaves nothing half done, however it ends.
+        let mut before = it.firsts.range(..czxid).filter(|(first, _)| !it.readers.contains(first));
+        let Some((before, (_, Some(end)))) = before.next_back() else { return Ok(()) };
         let foreign = !it.ours.contains(before);
         let told = grant.abandoned;
         let fits = match end {

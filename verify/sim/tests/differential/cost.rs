@@ -51,6 +51,7 @@ impl Bench {
             hold: id(hold),
             owner: None,
             mode,
+            read_write: false,
             lease: Duration::from_secs(30),
             not_after: self.now + 100_000,
             floor: 0,

@@ -18,6 +18,7 @@ impl World {
             hold: HoldId(hold << 64),
             owner: None,
             mode: Mode::Exclusive,
+            read_write: false,
             lease: Duration::from_secs(30),
             not_after: self.now + 500_000,
             floor: 0,

@@ -240,6 +240,7 @@ impl Plan {
             lock: lock.clone(),
             hold,
             mode,
+            read_write: false,
             lease: self.lease(),
             not_after,
             floor,

@@ -1,6 +1,7 @@
 use super::*;
 use crate::reply::{Abandoned, RefusalKind, Standing};
 use crate::zookeeper::NodeKind;
+use crate::zookeeper::name::Kind;
 
 #[test]
 fn an_acquire_is_one_round_trip_and_so_is_a_release() {
@@ -14,7 +15,7 @@ fn an_acquire_is_one_round_trip_and_so_is_a_release() {
             ZkOp::Children { path: parent, watch: false },
             ZkOp::GetData { path: noted, watch: false },
         ] => {
-            assert_eq!(*path, node_stem(LOCK, hold(1)));
+            assert_eq!(*path, node_stem(LOCK, hold(1), Kind::Lock));
             assert!(path.starts_with("/shop/cart/_c_abc00000-0000-0000-0000-"), "{path}");
             assert_eq!((parent.as_str(), noted.as_str()), (LOCK, LOCK));
             assert!(data.starts_with(b"fencelock 1 6000 0000000000000005 tests"));

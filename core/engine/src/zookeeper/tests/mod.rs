@@ -3,6 +3,7 @@
 mod acquire;
 mod errors;
 mod leave;
+mod modes;
 mod names;
 mod next;
 mod owner;
@@ -20,7 +21,7 @@ use crate::name::Name;
 use crate::reply::{Body, Failure, Push, Released, Reply, State};
 use crate::request::{Acquire, Beat, Op, Release, Request, RequestId, Wait};
 use crate::time::Time;
-use crate::zookeeper::name::node_stem;
+use crate::zookeeper::name::{Kind, node_stem};
 use crate::zookeeper::{
     Call, Change, Input, Machine, Options, Output, Recipe, Stat, ZkError, ZkOp, ZkReply,
 };
@@ -60,7 +61,11 @@ fn name() -> Name {
 
 /// The name of a hold's node.
 fn node(number: u128, sequence: i32) -> String {
-    node_stem(LOCK, hold(number)).rsplit('/').next().unwrap().to_owned()
+    node_of(number, sequence, Kind::Lock)
+}
+
+fn node_of(number: u128, sequence: i32, kind: Kind) -> String {
+    node_stem(LOCK, hold(number), kind).rsplit('/').next().unwrap().to_owned()
         + &format!("{sequence:010}")
 }
 
@@ -69,8 +74,12 @@ fn path(name: &str) -> String {
 }
 
 fn created(number: u128, sequence: i32, czxid: i64) -> Result {
+    made(&node(number, sequence), czxid)
+}
+
+fn made(name: &str, czxid: i64) -> Result {
     let stat = Stat { czxid, ephemeral_owner: SESSION, ..Stat::default() };
-    Ok(ZkReply::Created { path: path(&node(number, sequence)), stat })
+    Ok(ZkReply::Created { path: path(name), stat })
 }
 
 fn children(names: &[&str]) -> Result {

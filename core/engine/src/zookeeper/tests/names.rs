@@ -1,9 +1,11 @@
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::reply::Abandoned;
 use crate::zookeeper::check_name;
-use crate::zookeeper::name::{Participant, name_of, order, path_of, queue};
+use crate::zookeeper::name::{Kind, Participant, name_of, order, path_of, queue};
 use crate::zookeeper::note::{Badge, Note};
-use crate::zookeeper::place::View;
+use crate::zookeeper::verdict::View;
 use crate::zookeeper::verdict::verdict;
 
 #[test]
@@ -72,6 +74,12 @@ fn participants_of_ours_and_of_curator_are_read() {
     assert_eq!(curator.sequence, 13);
     assert_eq!(Participant::parse("lock-0000000002").unwrap().hold, None);
     assert_eq!(Participant::parse("lock--2147483648").unwrap().sequence, i32::MIN);
+    for (name, kind) in [("__READ__", Kind::Read), ("__WRIT__", Kind::Write), ("lock-", Kind::Lock)]
+    {
+        let name = format!("_c_6ef91d2f-1b1a-4a0c-9f10-0a7a5d1f7c11-{name}0000000014");
+        let one = Participant::parse(&name).unwrap();
+        assert_eq!((one.sequence, one.kind, one.hold.is_some()), (14, kind, true));
+    }
     for other in ["x", "lock-", "lock-12", "_c_x-lock-000000000x", "0a__lock__0000000001"] {
         assert_eq!(Participant::parse(other), None, "{other}");
     }
@@ -116,7 +124,10 @@ fn p12_verdicts() {
     use Abandoned::{No, Unknown, Yes};
     let released = |sequence, abandoned| Some(Note { released: true, sequence, abandoned });
     let held = |sequence| Some(Note { released: false, sequence, abandoned: Yes });
+    let verdict = |note, own, view: Option<&View>| verdict(note, own, false, view);
     let view = |first, ours, between: &[i32]| View {
+        readers: BTreeSet::new(),
+        first_reads: false,
         first,
         first_is_ours: ours,
         between: between.to_vec(),
@@ -143,6 +154,45 @@ fn p12_verdicts() {
     assert_eq!(verdict(released(3, No), 6, Some(&view(4, Some(false), &[]))), Unknown, "Curator's");
     assert_eq!(verdict(None, 6, Some(&view(4, Some(true), &[]))), Yes);
     assert_eq!(verdict(None, 6, Some(&view(4, None, &[]))), Unknown);
+}
+
+/// Readers are told what the writer before them left, and tell it on; whether they released or died
+/// makes no difference.
+#[test]
+fn p12_verdicts_beside_readers() {
+    use Abandoned::{No, Unknown, Yes};
+    let released = |sequence, abandoned| Some(Note { released: true, sequence, abandoned });
+    let held = Some(Note { released: false, sequence: 4, abandoned: Yes });
+    let view = |first, reads, between: &[i32], readers: &[i32]| View {
+        first,
+        first_reads: reads,
+        first_is_ours: Some(true),
+        between: between.to_vec(),
+        readers: readers.iter().copied().collect(),
+    };
+    // 4 wrote; 5 and 6 read; 7 waited for them.
+    let seen = view(5, true, &[], &[5, 6]);
+    for verdict in
+        [No, Yes, Unknown].map(|told| (told, verdict(released(4, told), 7, false, Some(&seen))))
+    {
+        assert_eq!(verdict.0, verdict.1, "M126: both readers died");
+    }
+    assert_eq!(verdict(held, 7, false, Some(&seen)), Yes, "nobody has mended it");
+    assert_eq!(verdict(None, 7, false, Some(&seen)), Unknown);
+    assert_eq!(verdict(released(5, No), 7, false, Some(&seen)), No, "6 went first");
+    assert_eq!(verdict(released(6, No), 7, false, Some(&seen)), No);
+    // 5 was not seen: it may have written.
+    assert_eq!(verdict(released(4, No), 8, false, Some(&view(6, true, &[], &[6, 7]))), Unknown);
+    // A writer among them may have held for a moment.
+    assert_eq!(verdict(released(4, No), 8, false, Some(&view(5, true, &[6], &[5]))), Unknown);
+    assert_eq!(verdict(released(6, No), 8, false, Some(&view(5, true, &[6], &[5]))), No);
+    // Straight in beside readers; one that came later may have gone before.
+    assert_eq!(verdict(released(4, No), 6, true, Some(&view(5, true, &[], &[5]))), No);
+    assert_eq!(verdict(released(7, Yes), 6, true, Some(&view(5, true, &[], &[5]))), Yes);
+    assert_eq!(verdict(released(9, No), 2, false, None), Unknown, "the node was made anew");
+    // Over the wrap.
+    let wrap = view(i32::MAX, true, &[], &[i32::MAX, i32::MIN]);
+    assert_eq!(verdict(released(i32::MAX - 1, No), i32::MIN + 1, false, Some(&wrap)), No);
 }
 
 #[test]

@@ -21,7 +21,8 @@ const MOST: usize = 8_192;
 const WIDEST: usize = 800;
 
 /// Fields that say nothing.
-const NOTHING: [&str; 15] = [
+const NOTHING: [&str; 16] = [
+    ", read_write: false",
     "mode: Exclusive, ",
     ", mode: Exclusive",
     "lock: \"shop/cart\", ",

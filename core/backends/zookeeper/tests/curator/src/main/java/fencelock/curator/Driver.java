@@ -12,9 +12,11 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.retry.RetryForever;
 
@@ -25,6 +27,7 @@ import org.apache.curator.retry.RetryForever;
  * <pre>
  * open CLIENT CONNECT SESSION_MS      opened CLIENT
  * acquire TAG CLIENT PATH [WAIT_MS]   asked TAG, then granted TAG at=… node=… token=… | timeout TAG
+ * read TAG CLIENT PATH [WAIT_MS]      the same, to read; write: to write, by a read-write lock
  * revocable TAG CLIENT PATH           the same; `wanted TAG` when somebody asks for it
  * release TAG                         released TAG at=… (when it was called) | failed TAG why
  * participants CLIENT PATH            participants CLIENT node,node…
@@ -39,7 +42,7 @@ import org.apache.curator.retry.RetryForever;
 public final class Driver {
     private final Map<String, CuratorFramework> clients = new ConcurrentHashMap<>();
     private final Map<String, ExecutorService> threads = new ConcurrentHashMap<>();
-    private final Map<String, Mutex> locks = new ConcurrentHashMap<>();
+    private final Map<String, InterProcessMutex> locks = new ConcurrentHashMap<>();
 
     /** A mutex that says which node it has. */
     static final class Mutex extends InterProcessMutex {
@@ -65,7 +68,7 @@ public final class Driver {
             String tag = words[1];
             switch (words[0]) {
                 // Those that wait have a thread each.
-                case "acquire", "revocable", "release", "contend", "measure" -> driver.threads
+                case "acquire", "read", "write", "revocable", "release", "contend", "measure" -> driver.threads
                         .computeIfAbsent(tag, it -> Executors.newSingleThreadExecutor())
                         .execute(() -> attempt(tag, () -> driver.obey(words)));
                 default -> attempt(tag, () -> driver.obey(words));
@@ -98,21 +101,21 @@ public final class Driver {
                 clients.put(tag, client);
                 say("opened " + tag);
             }
+            case "read", "write" -> {
+                InterProcessReadWriteLock both =
+                        new InterProcessReadWriteLock(clients.get(words[2]), words[3]);
+                if (words[0].equals("read")) {
+                    acquire(tag, words, both.readLock(), both.readLock()::getLockPath);
+                } else {
+                    acquire(tag, words, both.writeLock(), both.writeLock()::getLockPath);
+                }
+            }
             case "acquire", "revocable" -> {
                 Mutex lock = new Mutex(clients.get(words[2]), words[3]);
                 if (words[0].equals("revocable")) {
                     lock.makeRevocable(it -> say("wanted " + tag));
                 }
-                say("asked " + tag);
-                long wait = words.length > 4 ? Long.parseLong(words[4]) : 600_000;
-                if (lock.acquire(wait, TimeUnit.MILLISECONDS)) {
-                    long at = System.nanoTime();
-                    locks.put(tag, lock);
-                    say("granted " + tag + " at=" + at + " node=" + lock.node() + " token="
-                            + token(words[2], lock));
-                } else {
-                    say("timeout " + tag);
-                }
+                acquire(tag, words, lock, lock::node);
             }
             case "release" -> {
                 long at = System.nanoTime();
@@ -140,9 +143,23 @@ public final class Driver {
         }
     }
 
+    private void acquire(String tag, String[] words, InterProcessMutex lock, Supplier<String> node)
+            throws Exception {
+        say("asked " + tag);
+        long wait = words.length > 4 ? Long.parseLong(words[4]) : 600_000;
+        if (lock.acquire(wait, TimeUnit.MILLISECONDS)) {
+            long at = System.nanoTime();
+            locks.put(tag, lock);
+            say("granted " + tag + " at=" + at + " node=" + node.get() + " token="
+                    + token(words[2], node.get()));
+        } else {
+            say("timeout " + tag);
+        }
+    }
+
     /** What a service that fences would use: comparable with the tokens of ours. */
-    private long token(String client, Mutex lock) throws Exception {
-        return clients.get(client).checkExists().forPath(lock.node()).getCzxid() * 1024;
+    private long token(String client, String node) throws Exception {
+        return clients.get(client).checkExists().forPath(node).getCzxid() * 1024;
     }
 
     /** Each hold makes a file that must not be there, writes its token, and takes the file away. */
@@ -159,7 +176,7 @@ public final class Driver {
                 alone = false;
                 overlaps++;
             }
-            String entry = token(words[2], lock) + " curator-" + tag + "\n";
+            String entry = token(words[2], lock.node()) + " curator-" + tag + "\n";
             Files.writeString(folder.resolve("tokens"), entry,
                     StandardOpenOption.CREATE, StandardOpenOption.APPEND);
             if (alone) {
