@@ -643,7 +643,8 @@ fencelock_status fencelock_lock_acquire_async(struct fencelock_lock *lock,
                                               struct fencelock_error **error);
 
 // How many holds an owner has on a lock in this client: the owner of `options`, or the calling
-// thread. Asks the store nothing. For holds that were acquired; fencelock_lock_depth() is for
+// thread. Of a lock, and of the side of a read-write lock that writes, those to write; of the side that
+// reads, those to read. Asks the store nothing. For holds that were acquired; fencelock_lock_depth() is for
 // entering.
 fencelock_status fencelock_lock_hold_count(struct fencelock_lock *lock,
                                            const struct fencelock_acquire_options *options,

@@ -253,7 +253,8 @@ pub(crate) unsafe fn acquire_async(
 }
 
 /// How many holds an owner has on a lock in this client: the owner of `options`, or the calling
-/// thread. Asks the store nothing. For holds that were acquired; fencelock_lock_depth() is for
+/// thread. Of a lock, and of the side of a read-write lock that writes, those to write; of the side that
+/// reads, those to read. Asks the store nothing. For holds that were acquired; fencelock_lock_depth() is for
 /// entering.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fencelock_lock_hold_count(
@@ -264,7 +265,7 @@ pub unsafe extern "C" fn fencelock_lock_hold_count(
     call!({
         let lock = fencelock_lock::get(lock)?;
         let request = Request::read(options)?;
-        give(count, "count", request.on(&lock.lock).hold_count() as u64)?;
+        give(count, "count", request.on(&lock.lock).side_count() as u64)?;
     })
 }
 

@@ -392,6 +392,11 @@ static void the_sides_are_locks(void) {
     IS(FENCELOCK_OK, fencelock_lock_depth(reader, &one, &depth));
     CHECK(depth == 2);
     FAILS(FENCELOCK_WOULD_DEADLOCK, fencelock_lock_enter, writer, &one, &again);
+    uint64_t count = 9;
+    IS(FENCELOCK_OK, fencelock_lock_hold_count(writer, &one, &count));
+    CHECK(count == 0);
+    IS(FENCELOCK_OK, fencelock_lock_hold_count(reader, &one, &count));
+    CHECK(count == 1);
     fencelock_acquire_options three = local(3, FENCELOCK_TRY);
     FAILS(FENCELOCK_CONTENDED, fencelock_lock_enter, writer, &three, &again);
     OK(fencelock_lock_leave, reader, &one);

@@ -273,6 +273,11 @@ impl Lock {
         self.inner.hold_count()
     }
 
+    /// How many of these are in this lock's mode: of the side of a read-write lock.
+    pub fn side_count(&self) -> usize {
+        self.inner.side_count()
+    }
+
     /// Whether anybody holds the lock through this client, asking the store nothing.
     pub fn is_held(&self) -> bool {
         self.inner.is_held()

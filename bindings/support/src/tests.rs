@@ -286,6 +286,38 @@ fn readers_share_what_a_writer_waits_for() {
 }
 
 #[test]
+fn each_side_counts_its_own() {
+    let client = client();
+    let prices = client.rw_lock("prices").unwrap();
+    for owner in [Owner::Thread, Owner::Local(3), Owner::Explicit(OwnerId::new("me").unwrap())] {
+        let (reader, writer) = (prices.reader().owner(owner.clone()), prices.writer().owner(owner));
+        let counts = || (reader.side_count(), writer.side_count(), writer.hold_count());
+        let take = |lock: &Lock| lock.acquire(Patience::Try, None).unwrap();
+        let (one, two) = (take(&reader), take(&reader));
+        assert_eq!(counts(), (2, 0, 2));
+        two.release().unwrap();
+        one.release().unwrap();
+        assert_eq!(counts(), (0, 0, 0));
+        let writes = [take(&writer), take(&writer)];
+        let reads = [take(&reader), take(&reader), take(&reader)];
+        assert_eq!(counts(), (3, 2, 5));
+        for write in writes {
+            write.release().unwrap();
+        }
+        assert_eq!(counts(), (3, 0, 3));
+        for read in reads {
+            read.release().unwrap();
+        }
+        let hold = take(&writer);
+        hold.downgrade().unwrap();
+        assert_eq!(counts(), (1, 0, 1));
+        hold.try_upgrade().unwrap();
+        assert_eq!(counts(), (0, 1, 1));
+        hold.release().unwrap();
+    }
+}
+
+#[test]
 fn permits_are_taken_and_given_back_together() {
     let client = client();
     let mailers = client.semaphore("mailers", 3).unwrap();

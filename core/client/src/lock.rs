@@ -227,6 +227,25 @@ impl Lock {
         }
     }
 
+    /// How many of [`Lock::hold_count`] are in this handle's mode: to write, or of
+    /// [`RwLock::reader`](crate::RwLock::reader) to read. For hosts that ask of each side whether it is
+    /// held.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+    /// # let client = fencelock::Client::connect("memory:").await?;
+    /// let prices = client.rw_lock("sides counted")?;
+    /// let guard = prices.read().await?;
+    /// assert_eq!((prices.reader().side_count(), prices.writer().side_count()), (1, 0));
+    /// # drop(guard); Ok(()) }
+    /// ```
+    pub fn side_count(&self) -> usize {
+        match (&self.identity, self.mode) {
+            (Identity::Fresh, _) | (_, Mode::Permits { .. }) => 0,
+            (identity, mode) => self.inner.count_in(&identity.owner(), mode),
+        }
+    }
+
     /// Whether anybody holds the lock through this client, any owner and any handle. Asks the
     /// store nothing: another client's hold is not seen.
     ///

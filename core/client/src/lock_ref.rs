@@ -62,6 +62,27 @@ impl LockRef {
         self.shared().with(|core, now| self.held(core, now, owner)).unwrap_or(0)
     }
 
+    /// How many of these are in one mode.
+    pub(crate) fn count_in(&self, owner: &Owner, mode: Mode) -> usize {
+        let counted = self.shared().with(|core, now| match owner {
+            Owner::Local(owner) => {
+                let all = core.engine.count(now, self.key, *owner);
+                let writes = core.engine.count_writes(now, self.key, *owner);
+                match if mode == Mode::Exclusive { writes } else { all.saturating_sub(writes) } {
+                    0 => 0,
+                    count => count + self.reentrant.inner(*owner, |of| of == mode),
+                }
+            }
+            Owner::Explicit(owner) => {
+                let holds = core.owner_holds.holds(&self.name, owner).iter();
+                let live = holds.filter(|hold| core.engine.remaining(now, **hold).is_some());
+                live.filter(|hold| core.engine.mode_of(**hold) == mode).count()
+            }
+        });
+        // A forked child holds nothing.
+        counted.unwrap_or(0)
+    }
+
     pub(crate) fn is_held(&self) -> bool {
         let held = self.shared().with(|core, now| {
             let mut explicit = core.owner_holds.of_lock(&self.name);
@@ -76,7 +97,7 @@ impl LockRef {
         match owner {
             Owner::Local(owner) => match core.engine.count(now, self.key, *owner) {
                 0 => 0,
-                count => count + self.reentrant.inner(*owner),
+                count => count + self.reentrant.inner(*owner, |_| true),
             },
             Owner::Explicit(owner) => {
                 let holds = core.owner_holds.holds(&self.name, owner).iter();

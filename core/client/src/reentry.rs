@@ -130,9 +130,11 @@ impl ReentrantHolds {
         Left::Last { reentries: reentrant.remove(at).reentries }
     }
 
-    /// How many levels the owner has besides the first, which the engine knows.
-    pub(crate) fn inner(&self, owner: u64) -> usize {
-        of_owner(&mut self.0.lock(), owner).map_or(0, |held| held.levels - 1)
+    /// How many levels in these modes the owner has besides the first ones, which the engine knows.
+    pub(crate) fn inner(&self, owner: u64, of: impl Fn(Mode) -> bool) -> usize {
+        let reentrant = self.0.lock();
+        let own = reentrant.iter().filter(|held| held.is_of(owner) && of(held.shared.mode));
+        own.map(|held| held.levels - 1).sum()
     }
 }
 

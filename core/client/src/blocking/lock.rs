@@ -219,6 +219,11 @@ impl Lock {
         self.inner.hold_count()
     }
 
+    /// How many of these are in this handle's mode; see [`crate::Lock::side_count`].
+    pub fn side_count(&self) -> usize {
+        self.inner.side_count()
+    }
+
     /// Whether anybody holds the lock through this client; see [`crate::Lock::is_held`].
     pub fn is_held(&self) -> bool {
         self.inner.is_held()

@@ -9,7 +9,7 @@ use crate::engine::flight::{Flight, Purpose};
 use crate::engine::slab::Key;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Converted, Outcome};
-use crate::hold::{CallKey, HoldKey, LossReason};
+use crate::hold::{CallKey, HoldKey, LockKey, LossReason};
 use crate::reply::{Failure, Refusal, RefusalKind, Standing, State};
 use crate::request::{Convert, Mode, Op};
 use crate::time::{Time, micros_up};
@@ -105,7 +105,16 @@ impl<C: Clone> Engine<C> {
         Ok(Some(key_of_call))
     }
 
-    fn mode_of(&self, hold: HoldKey) -> Mode {
+    /// Of the holds that [`Engine::count`] counts, those to write: nobody else's are beside them.
+    pub fn count_writes(&self, now: Time, lock: LockKey, owner: u64) -> usize {
+        let Some(found) = self.lock_ref(lock.0) else { return 0 };
+        let reads = found.readers.get(&owner).and_then(|reader| reader.held);
+        let writes = found.entry.into_iter().chain(reads).map(|entry| self.writes(entry)).sum();
+        if self.count(now, lock, owner) == 0 { 0 } else { writes }
+    }
+
+    /// How a hold shares the lock within others of its owner; exclusive when it is not known.
+    pub fn mode_of(&self, hold: HoldKey) -> Mode {
         self.holds.get(hold.key()).map_or(Mode::Exclusive, |hold| hold.mode)
     }
 

@@ -191,7 +191,9 @@ public interface DistributedLock extends Lock {
 
     /**
      * How many valid holds the calling thread, or the explicit owner in this client, has on the
-     * lock: those of {@link #lock} and those of {@link #acquire()}. Asks the store nothing.
+     * lock: those of {@link #lock} and those of {@link #acquire()}. Of a lock, and of the side of a
+     * {@link DistributedReadWriteLock} that writes, those that write; of the side that reads, those that
+     * read. Asks the store nothing.
      *
      * @return 0 when it has none, or has lost them
      */

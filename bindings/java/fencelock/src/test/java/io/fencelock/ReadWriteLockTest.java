@@ -109,6 +109,38 @@ class ReadWriteLockTest extends StoreTest {
     }
 
     @Test
+    void eachSideCountsItsOwn() throws Exception {
+        reader.lock();
+        reader.lock();
+        Hold hold = reader.acquire();
+        assertEquals(3, reader.getHoldCount());
+        assertEquals(0, writer.getHoldCount());
+        assertTrue(reader.isHeldByCurrentThread());
+        assertFalse(writer.isHeldByCurrentThread());
+        hold.close();
+        reader.unlock();
+        reader.unlock();
+        assertFalse(reader.isHeldByCurrentThread());
+        writer.lock();
+        assertTrue(writer.isHeldByCurrentThread());
+        assertFalse(reader.isHeldByCurrentThread());
+        reader.lock();
+        assertEquals(1, reader.getHoldCount());
+        assertEquals(1, writer.getHoldCount());
+        assertFalse(Threads.start(reader::isHeldByCurrentThread).join());
+        writer.unlock();
+        assertTrue(reader.isHeldByCurrentThread());
+        assertFalse(writer.isHeldByCurrentThread());
+        reader.unlock();
+        Hold writing = writer.acquire();
+        writing.downgrade();
+        assertFalse(writer.isHeldByCurrentThread());
+        assertEquals(1, reader.getHoldCount());
+        writing.close();
+        assertEquals(0, reader.getHoldCount());
+    }
+
+    @Test
     void aReaderThatComesLaterStandsBehindTheWriterThatWaits() throws Exception {
         reader.lock();
         long read = reader.token();
