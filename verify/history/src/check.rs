@@ -1,16 +1,15 @@
 //! The checks on a history, one for each promise that a history can show.
 
-use std::collections::BTreeMap;
-
 use crate::record::Record;
 
 mod found;
 mod holds;
 mod judge;
 mod mode;
+mod stretch;
 
 pub use found::Found;
-use holds::{End, Hold, Story};
+use holds::{End, Story};
 
 /// How the judgements begin what they say, and the promise that each is about.
 pub const JUDGEMENTS: [(&str, u8); 8] = [
@@ -45,10 +44,10 @@ pub fn all(records: &[Record]) -> Result<Found, Broken> {
             .count(),
         ..Found::default()
     };
-    for holds in by_lock(&story.holds).values() {
-        judge::exclusion(&story, holds, &mut found, &mut broken);
-        judge::tokens(&story, holds, &mut found, &mut broken);
-        judge::abandoned(&story, holds, &mut broken);
+    for stretches in stretch::by_lock(&story.holds).values() {
+        judge::exclusion(&story, stretches, &mut found, &mut broken);
+        judge::tokens(&story, stretches, &mut found, &mut broken);
+        judge::abandoned(&story, stretches, &mut broken);
     }
     judge::told(&story, &mut found, &mut broken);
     judge::taken_away(&story, &mut broken);
@@ -66,14 +65,6 @@ impl std::fmt::Debug for Broken {
         write!(f, "{} broken promises", self.0.len())?;
         self.0.iter().take(20).try_for_each(|what| write!(f, "\n  {what}"))
     }
-}
-
-fn by_lock(holds: &[Hold]) -> BTreeMap<&str, Vec<&Hold>> {
-    let mut locks: BTreeMap<&str, Vec<&Hold>> = BTreeMap::new();
-    for hold in holds {
-        locks.entry(&hold.lock).or_default().push(hold);
-    }
-    locks
 }
 
 #[cfg(test)]

@@ -26,6 +26,16 @@ pub(crate) enum End {
     Open,
 }
 
+/// What a hold was converted to.
+#[derive(Clone, Debug)]
+pub(crate) struct Turn {
+    pub from: u64,
+    pub mode: Mode,
+    pub token: u64,
+    /// The store has said so.
+    pub sure: bool,
+}
+
 /// One hold.
 #[derive(Clone, Debug)]
 pub(crate) struct Hold {
@@ -54,6 +64,8 @@ pub(crate) struct Hold {
     /// When its release was answered with an error.
     pub answered: Option<u64>,
     pub lost: Option<(u64, String)>,
+    /// Its conversions.
+    pub turns: Vec<Turn>,
 }
 
 impl Hold {
@@ -264,6 +276,7 @@ impl Hold {
             releasing: None,
             answered: None,
             lost: None,
+            turns: Vec::new(),
         }
     }
 
@@ -280,6 +293,8 @@ impl Hold {
                 self.ended = self.ended.min(record.at);
                 self.end = End::Dropped;
             }
+            "downgrade-asked" => self.turns(record.at, Mode::Shared, self.token, false),
+            "converted" => self.converted(record),
             "released" => self.end = End::Released,
             "unreleased" => {
                 self.answered = Some(record.at);
@@ -293,6 +308,20 @@ impl Hold {
                 }
             }
             _ => {}
+        }
+    }
+}
+
+impl Hold {
+    fn turns(&mut self, from: u64, mode: Mode, token: u64, sure: bool) {
+        self.turns.push(Turn { from, mode, token, sure });
+    }
+
+    fn converted(&mut self, record: &Record) {
+        let (mode, token) = (Mode::read(record.get("mode")), record.number("token"));
+        match self.turns.last_mut().filter(|it| !it.sure && it.mode == mode) {
+            Some(asked) => (asked.token, asked.sure) = (token, true),
+            None => self.turns(record.at, mode, token, true),
         }
     }
 }

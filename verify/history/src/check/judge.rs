@@ -3,6 +3,7 @@
 use crate::check::found::Found;
 use crate::check::holds::{End, Hold, Span, Story};
 use crate::check::mode::Mode;
+use crate::check::stretch::Stretch;
 use crate::record::Record;
 
 /// How long after the end of its trust a process that runs may be told on a busy machine.
@@ -12,21 +13,21 @@ const WORD: u64 = 2_000_000_000;
 /// permits are never more than there are.
 pub(crate) fn exclusion(
     story: &Story,
-    holds: &[&Hold],
+    holds: &[Stretch<'_>],
     found: &mut Found,
     broken: &mut Vec<String>,
 ) {
-    let mut trusted: Vec<&Hold> = Vec::new();
+    let mut trusted: Vec<&Stretch<'_>> = Vec::new();
     for next in holds {
-        trusted.retain(|hold| hold.trusted() > next.granted);
+        trusted.retain(|hold| hold.trusted > next.from);
         // One that is over when its holder hears of it is trusted by nobody.
-        if next.until <= next.granted {
+        if next.is_over() {
             trusted.push(next);
             continue;
         }
         permits(story, &trusted, next, found, broken);
         for hold in trusted.iter().filter(|hold| !hold.shares(next) && !hold.mode.fits(next.mode)) {
-            if beyond(story, hold, next, next.granted) {
+            if beyond(story, hold, next, next.from) {
                 found.excused += 1;
             } else {
                 broken.push(format!(
@@ -36,11 +37,11 @@ pub(crate) fn exclusion(
                     hold.tag,
                     hold.lock,
                     hold.token,
-                    hold.trusted(),
+                    hold.trusted,
                     next.who,
                     next.tag,
                     next.token,
-                    next.granted
+                    next.from
                 ));
             }
         }
@@ -51,8 +52,8 @@ pub(crate) fn exclusion(
 /// Counts the permits that are out with one more grant, against the most that any of them knows of.
 fn permits(
     story: &Story,
-    trusted: &[&Hold],
-    next: &Hold,
+    trusted: &[&Stretch<'_>],
+    next: &Stretch<'_>,
     found: &mut Found,
     broken: &mut Vec<String>,
 ) {
@@ -61,7 +62,7 @@ fn permits(
     for hold in trusted {
         let Mode::Permits { count, of: known } = hold.mode else { continue };
         of = of.max(known);
-        if beyond(story, hold, next, next.granted) {
+        if beyond(story, hold, next, next.from) {
             forgiven += count;
         } else {
             sure += count;
@@ -70,7 +71,7 @@ fn permits(
     if sure > of {
         broken.push(format!(
             "exclusion: {} permits of {} are held when {} has {} (#{}) at {}, and there are {of}",
-            sure, next.lock, next.who, next.tag, next.token, next.granted
+            sure, next.lock, next.who, next.tag, next.token, next.from
         ));
     } else if sure + forgiven > of {
         found.excused += 1;
@@ -86,28 +87,32 @@ fn beyond(story: &Story, earlier: &Hold, later: &Hold, until: u64) -> bool {
 
 /// Promise 2: tokens rise in the order of the grants. Readers who are in together may share one, and are heard
 /// of in any order; permits each have their own.
-pub(crate) fn tokens(story: &Story, holds: &[&Hold], found: &mut Found, broken: &mut Vec<String>) {
+pub(crate) fn tokens(
+    story: &Story,
+    holds: &[Stretch<'_>],
+    found: &mut Found,
+    broken: &mut Vec<String>,
+) {
     for (index, later) in holds.iter().enumerate() {
-        if later.until <= later.granted {
+        if later.is_over() || !later.sure {
             continue;
         }
         for earlier in &holds[..index] {
-            if earlier.until <= earlier.granted {
+            if earlier.is_over() || !earlier.sure {
                 continue;
             }
             let mut forgot = story
                 .forgot
                 .iter()
-                .filter(|it| it.to >= earlier.since.min(later.since) && it.from <= later.granted)
+                .filter(|it| it.to >= earlier.since.min(later.since) && it.from <= later.from)
                 .peekable();
             // A grant that was on its way while the store forgot may arrive after its successor.
             let (between, overtaken) =
-                (forgot.peek().is_some(), forgot.any(|it| it.from <= earlier.granted));
+                (forgot.peek().is_some(), forgot.any(|it| it.from <= earlier.from));
             // The double fault: the counter is lost, and the clock is behind.
-            let double = between && story.back.is_some_and(|back| back <= later.granted);
+            let double = between && story.back.is_some_and(|back| back <= later.from);
             // One who still trusts an older grant enters it again, after exclusion was lost.
-            let overtaken =
-                overtaken || !later.first && beyond(story, earlier, later, later.granted);
+            let overtaken = overtaken || !later.first && beyond(story, earlier, later, later.from);
             let rises = match (earlier.mode, later.mode) {
                 (Mode::Shared, Mode::Shared) => true,
                 (Mode::Permits { .. }, Mode::Permits { .. }) => later.token != earlier.token,
@@ -124,11 +129,11 @@ pub(crate) fn tokens(story: &Story, holds: &[&Hold], found: &mut Found, broken: 
                     later.tag,
                     later.lock,
                     later.token,
-                    later.granted,
+                    later.from,
                     earlier.who,
                     earlier.tag,
                     earlier.token,
-                    earlier.granted
+                    earlier.from
                 ));
             }
         }
@@ -137,7 +142,7 @@ pub(crate) fn tokens(story: &Story, holds: &[&Hold], found: &mut Found, broken: 
 
 /// Promise 12: who follows a holder that was lost is told so. Of readers and permits nobody is told, but readers
 /// are told of writers.
-pub(crate) fn abandoned(story: &Story, holds: &[&Hold], broken: &mut Vec<String>) {
+pub(crate) fn abandoned(story: &Story, holds: &[Stretch<'_>], broken: &mut Vec<String>) {
     let mut writer = None;
     for later in holds {
         if later.mode.count() > 0 {
@@ -153,12 +158,12 @@ pub(crate) fn abandoned(story: &Story, holds: &[&Hold], broken: &mut Vec<String>
         if later.mode.is_alone() {
             writer = Some(later);
         }
-        let Some(earlier) = before else { continue };
+        let Some(earlier) = before.filter(|_| later.told) else { continue };
         if earlier.owner.is_some()
             || later.owner.is_some()
             || earlier.shares(later)
-            || beyond(story, earlier, later, later.granted)
-            || later.until <= later.granted
+            || beyond(story, earlier, later, later.from)
+            || later.is_over()
         {
             continue;
         }
@@ -177,13 +182,7 @@ pub(crate) fn abandoned(story: &Story, holds: &[&Hold], broken: &mut Vec<String>
             broken.push(format!(
                 "abandoned: {} has {} of {} at {} and is told '{said}', after {} had {}, which \
                  ended as {:?}",
-                later.who,
-                later.tag,
-                later.lock,
-                later.granted,
-                earlier.who,
-                earlier.tag,
-                earlier.end
+                later.who, later.tag, later.lock, later.from, earlier.who, earlier.tag, earlier.end
             ));
         }
     }

@@ -95,3 +95,62 @@ fn a_lost_writer_is_told_to_readers_and_a_lost_reader_to_nobody() {
     assert!(judged(&permits("No")).is_ok());
     finds("abandoned", &permits("Yes"));
 }
+
+/// A writer that became a reader at 30 and wrote again from 60 on; what others do goes between.
+fn converted(others: &str) -> String {
+    format!(
+        "a 5 asked t lock=l client=c
+        a 10 granted t lock=l token=5 abandoned=No until=200
+        a 30 downgrade-asked t until=200 valid=true
+        a 35 converted t token=6 mode=shared
+        a 50 upgrade-asked t until=200 valid=true
+        a 60 converted t token=9 mode=exclusive
+        a 90 release-asked t until=200 valid=true
+        a 91 released t\n{others}"
+    )
+}
+
+#[test]
+fn a_writer_that_became_a_reader_lets_readers_in_and_no_writer() {
+    assert!(judged(&converted("")).is_ok());
+    let beside = |from, to, mode: &str| hold("b", from, to, 7, mode);
+    // It heard of the conversion after others had been let in.
+    assert!(judged(&converted(&beside(32, 45, "mode=shared"))).is_ok());
+    finds("exclusion", &converted(&beside(20, 25, "mode=shared")));
+    finds("exclusion", &converted(&beside(40, 45, "")));
+    finds("exclusion", &converted(&beside(40, 65, "mode=shared").replace("until=165", "until=65")));
+    // Asked and not answered, it is a reader all the same, of whose token nothing is known.
+    let unanswered = converted("")
+        .replace("a 35 converted t token=6 mode=shared", "")
+        .replace("a 60 converted t token=9 mode=exclusive", "a 60 unconverted t kind=unavailable");
+    assert!(judged(&unanswered).is_ok());
+    finds("exclusion", &(unanswered + &beside(40, 45, "")));
+}
+
+#[test]
+fn conversions_take_later_tokens() {
+    finds("token order", &converted("").replace("token=6", "token=5"));
+    finds("token order", &converted("").replace("token=9", "token=6"));
+    let after = |token| hold("b", 96, 99, token, "");
+    assert!(judged(&converted(&after(10))).is_ok());
+    finds("token order", &converted(&after(9)));
+}
+
+#[test]
+fn a_lost_reader_that_had_written_before_is_told_to_nobody() {
+    let lost = |before: &str, said: &str| {
+        format!(
+            "a 5 asked t lock=l client=c mode={before}
+            a 10 granted t lock=l token=5 abandoned=No until=50
+            a 20 converted t token=6 mode={}
+            a 51 lost t reason=NotRenewed
+            {}",
+            if before == "shared" { "exclusive" } else { "shared" },
+            told("b", 66, 80, 9, "", said)
+        )
+    };
+    assert!(judged(&lost("exclusive", "No")).is_ok());
+    finds("abandoned", &lost("exclusive", "Yes"));
+    assert!(judged(&lost("shared", "Yes")).is_ok());
+    finds("abandoned", &lost("shared", "No"));
+}
