@@ -95,17 +95,31 @@ def release(tag)
   say("released", tag)
 end
 
+REFUSALS = {
+  "open" => "refused", "release" => "unreleased", "downgrade" => "unconverted", "upgrade" => "unconverted"
+}.freeze
+
+def convert(tag, verb)
+  hold = HOLDS.fetch(tag)
+  say("downgrade-asked", tag, **trust(hold)) if verb == "downgrade"
+  done = verb == "downgrade" ? hold.downgrade : hold.try_upgrade
+  return say("unconverted", tag, kind: :contended) unless done
+
+  say("converted", tag, token: hold.token, mode: hold.mode)
+end
+
 def obey(verb, tag, words)
   options = words.filter_map { |word| word.split("=", 2) if word.include?("=") }.to_h
   case verb
   when "open"
     CLIENTS[tag] = Fencelock.connect(words[0])
-    say("opened", tag, id: CLIENTS[tag].id, knows: "modes")
+    say("opened", tag, id: CLIENTS[tag].id, knows: "modes,conversions")
   when "acquire" then acquire(tag) { begun(words[0], words[1], options) }
   when "attach" then acquire(tag) { CLIENTS[words[0]].attach(words[1]) }
   when "cancel" then WAITS[tag]&.raise(Cancel)
   when "look" then HOLDS[tag]&.then { |hold| say("seen", tag, **trust(hold)) }
   when "ticket" then say("ticket", tag, text: HOLDS[tag].ticket)
+  when "downgrade", "upgrade" then convert(tag, verb)
   when "release" then release(tag)
   when "drop" then drop(tag)
   when "list" then say("listed", tag, count: CLIENTS[words[0]].list(limit: words[1].to_i).size)
@@ -113,7 +127,7 @@ def obey(verb, tag, words)
   when "close" then close(tag, options["drain"])
   end
 rescue Fencelock::Error => e
-  failed({ "open" => "refused", "release" => "unreleased" }.fetch(verb, "failed"), tag, e)
+  failed(REFUSALS.fetch(verb, "failed"), tag, e)
 end
 
 $stdin.each_line do |line|

@@ -45,7 +45,7 @@ const fn permits(name: &'static str, play: Alone) -> Scene {
 }
 
 /// All of them.
-pub const SCENES: [Scene; 30] = [
+pub const SCENES: [Scene; 31] = [
     scene(1, "exclusion", scenes::plain::exclusion),
     scene(2, "tokens", scenes::plain::tokens),
     scene(3, "late-release", scenes::faults::late_release),
@@ -77,6 +77,7 @@ pub const SCENES: [Scene; 30] = [
     readers("turns", scenes::readers::turns),
     readers("dead-reader", scenes::readers::dead_reader),
     readers("would-deadlock", scenes::readers::would_deadlock),
+    readers("conversions", scenes::readers::conversions),
     permits("permits", scenes::permits::counted),
     permits("weights", scenes::permits::weights),
     permits("numbers", scenes::permits::numbers),

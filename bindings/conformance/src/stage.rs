@@ -123,6 +123,16 @@ impl Player {
         said.get("kind").unwrap_or_default().to_owned()
     }
 
+    /// Converts a hold, and gives what it says of that.
+    pub fn converts(&mut self, verb: &str, tag: &str) -> Record {
+        let from = self.actor.history().len();
+        self.actor.tell(&format!("{verb} {tag}"));
+        eventually(&format!("{} answers '{verb} {tag}'", self.actor.name()), || {
+            let said = |event| self.actor.said_since(from, event, tag);
+            said("converted").or_else(|| said("unconverted"))
+        })
+    }
+
     /// Whether it trusts a hold, by its own word of this moment.
     pub fn trusts(&mut self, tag: &str) -> (bool, Record) {
         let seen = self.actor.ask(&format!("look {tag}"), "seen", tag);

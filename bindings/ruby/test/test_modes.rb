@@ -92,6 +92,30 @@ on_each_store("Modes") do
     refute_equal true, @rw.with_write_lock(timeout: Helper::BOUND, &:previous_abandoned)
   end
 
+  def test_a_writer_reads_on_and_a_lone_reader_writes
+    return skip("ZooKeeper upgrades nobody") if @client.store == "zookeeper"
+
+    Fencelock.connect(@url) do |other|
+      far = other.rw_lock(@rw.name)
+      hold = @rw.writer.acquire
+      written = hold.token
+      reading = Thread.new { far.reader.acquire }
+      eventually_waiting(other, 1)
+      assert_same hold, hold.downgrade
+      beside = reading.value
+      assert_operator hold.token, :>, written
+      assert_equal [:shared, false], [hold.mode, hold.try_upgrade]
+      beside.release
+      assert hold.try_upgrade
+      assert_operator hold.token, :>, beside.token
+      assert_equal [:exclusive, hold.token], [hold.mode, hold.check]
+      assert_nil far.reader.try_acquire
+      hold.release
+      assert_raises(Fencelock::NotHeldError) { hold.downgrade }
+      @mailers.with_permit { |permit| assert_raises(Fencelock::InvalidArgumentError) { permit.downgrade } }
+    end
+  end
+
   def test_never_more_are_in_than_there_are_permits
     Fencelock.connect(@url) do |other|
       inside = most = 0

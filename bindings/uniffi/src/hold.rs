@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::ending::call;
 use crate::error::Result;
+use crate::info::HoldMode;
 use crate::listener::{LossListener, LossReason, Told, WantedListener};
 use crate::wake::News;
 
@@ -27,7 +28,7 @@ impl Hold {
     }
 
     /// The fencing token: greater than that of every earlier hold of this lock. Send it with every
-    /// write, and let the resource refuse a smaller one than it has seen.
+    /// write, and let the resource refuse a smaller one than it has seen. A conversion changes it.
     pub fn token(&self) -> u64 {
         self.0.token()
     }
@@ -122,6 +123,40 @@ impl Hold {
     /// As `extend`, without blocking.
     pub async fn extend_async(&self, lease: Duration) -> Result<()> {
         Ok(call(|done| Ok(Some(self.0.extend_async(lease, done)))).await?)
+    }
+
+    /// What the hold lets beside it now.
+    pub fn mode(&self) -> HoldMode {
+        self.0.mode().into()
+    }
+
+    /// Reads from now on instead of writing: other readers are let in, and no writer comes between. Done
+    /// already when the hold reads. Blocks until the store has answered.
+    ///
+    /// Errors: `Contended` when the owner writes by another hold, too; `InvalidArgument` for permits; `Lost`;
+    /// `Unsupported`; `Unavailable` when the store did not answer: the hold reads all the same.
+    pub fn downgrade(&self) -> Result<()> {
+        Ok(self.0.downgrade()?)
+    }
+
+    /// As `downgrade`, without blocking. It begins at once, and to cancel it does not undo it.
+    pub async fn downgrade_async(&self) -> Result<()> {
+        Ok(call(|done| Ok(Some(self.0.downgrade_async(done)))).await?)
+    }
+
+    /// Writes from now on instead of reading, if nobody else has the lock, past whoever waits. It does not
+    /// wait: two readers that waited for each other's end would do so for ever. Done already when the hold
+    /// writes. Blocks until the store has answered.
+    ///
+    /// Errors: `Contended` when others read, or the owner by another hold; `InvalidArgument` for permits;
+    /// `Lost`; `Unsupported`; `Unavailable` when the store did not answer: the hold goes on reading.
+    pub fn try_upgrade(&self) -> Result<()> {
+        Ok(self.0.try_upgrade()?)
+    }
+
+    /// As `try_upgrade`, without blocking. To cancel undoes it, unless it has been answered: `mode` tells.
+    pub async fn try_upgrade_async(&self) -> Result<()> {
+        Ok(call(|done| Ok(Some(self.0.try_upgrade_async(done)))).await?)
     }
 
     /// Releases the lock, and blocks until the store or the next local holder has it.

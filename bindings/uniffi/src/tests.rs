@@ -304,3 +304,22 @@ fn permits_are_taken_together_and_given_back() {
         ErrorKind::InvalidArgument
     );
 }
+
+#[test]
+fn a_writer_reads_on_and_a_lone_reader_writes() {
+    let client = client();
+    let lock = client.rw_lock("x".to_owned(), None).unwrap();
+    let hold = lock.writer().unwrap().acquire(None, None).unwrap();
+    let written = hold.token();
+    wait(hold.downgrade_async()).unwrap();
+    assert!(hold.mode() == HoldMode::Shared && hold.token() > written);
+    let beside = lock.reader().unwrap().acquire(None, None).unwrap();
+    assert_eq!(kind(wait(hold.try_upgrade_async())), ErrorKind::Contended);
+    beside.release().unwrap();
+    wait(hold.try_upgrade_async()).unwrap();
+    assert!(hold.mode() == HoldMode::Exclusive && hold.token() > beside.token());
+    hold.downgrade().unwrap();
+    hold.try_upgrade().unwrap();
+    hold.release().unwrap();
+    assert_eq!(kind(hold.downgrade()), ErrorKind::NotHeld);
+}

@@ -108,8 +108,18 @@ impl Actor {
 
     /// Whether it has said `event` about `tag`.
     pub fn said(&self, event: &str, tag: &str) -> Option<Record> {
+        self.said_since(0, event, tag)
+    }
+
+    /// Whether it has said so since its history was so long.
+    pub fn said_since(&self, from: usize, event: &str, tag: &str) -> Option<Record> {
         let wanted = |it: &Record| it.who == self.name && it.is(event) && it.tag == tag;
-        self.history.find(0, std::time::Duration::ZERO, wanted)
+        self.history.find(from, std::time::Duration::ZERO, wanted)
+    }
+
+    /// The history that it speaks into.
+    pub fn history(&self) -> &History {
+        &self.history
     }
 
     fn await_from(&self, from: usize, event: &str, tag: &str) -> Record {

@@ -39,8 +39,11 @@ fn lacking(
     if !has(stage.observer.capabilities()) {
         return Some("this store does not have it yet");
     }
-    let known = stage.role.own || stage.one.knows == "modes";
-    (!known).then_some("the driver does not know `mode=` yet")
+    (!knows(stage, "modes")).then_some("the driver does not know `mode=` yet")
+}
+
+fn knows(stage: &Stage<'_>, word: &str) -> bool {
+    stage.role.own || stage.one.knows.split(',').any(|it| it == word)
 }
 
 /// Fails a scene unless the store grants in this order, as the tokens say, and as it was heard.

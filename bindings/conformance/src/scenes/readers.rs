@@ -1,8 +1,9 @@
 //! Scenes of a read-write lock.
 
+use fencelock_nemesis::Record;
 use fencelock_nemesis::run::Kind;
 
-use crate::scenes::{contended, expected, in_order, lacking};
+use crate::scenes::{contended, expected, in_order, knows, lacking};
 use crate::stage::{Player, Stage};
 use crate::verdict::Verdict;
 
@@ -118,6 +119,50 @@ pub(crate) fn would_deadlock(stage: &mut Stage<'_>) -> Played {
     stage.rust.granted(&waits);
     stage.rust.releases(&waits);
     Ok(Verdict::Kept)
+}
+
+/// A writer goes on as a reader: other readers come in, and no writer between. It writes again only when
+/// nobody else reads, past who waits.
+pub(crate) fn conversions(stage: &mut Stage<'_>) -> Played {
+    if let Some(why) = lacking(stage, |it| it.shared) {
+        return Ok(Verdict::Empty(why));
+    }
+    if !knows(stage, "conversions") {
+        return Ok(Verdict::Empty("the driver does not convert holds yet"));
+    }
+    if stage.house.kind == Kind::ZooKeeper {
+        return Ok(Verdict::Empty("on ZooKeeper a reader is never made a writer"));
+    }
+    let lock = stage.lock();
+    let (held, writer) = stage.one.acquires(&lock, "");
+    let reads = stage.rust.asks(&lock, READS);
+    stage.waiting(1);
+    let writes = stage.two.asks(&lock, "");
+    stage.waiting(2);
+    let reader = converted(stage.one.converts("downgrade", &held), "shared")?;
+    in_order(&writer, &reader, "a writer's token as a reader")?;
+    let beside = stage.rust.granted(&reads);
+    in_order(&writer, &beside, "a reader beside one that wrote")?;
+    stage.waiting(1);
+    let refused = stage.one.converts("upgrade", &held);
+    let kind = refused.get("kind").unwrap_or_default();
+    expected!(kind == "contended", "beside a reader, an upgrade was answered {refused}");
+    let (trusted, seen) = stage.one.trusts(&held);
+    expected!(trusted, "an upgrade in vain cost the hold: {seen}");
+    stage.rust.releases(&reads);
+    let again = converted(stage.one.converts("upgrade", &held), "exclusive")?;
+    in_order(&beside, &again, "a reader that became a writer")?;
+    expected!(stage.two.actor.said("granted", &writes).is_none(), "another writer came between");
+    stage.one.releases(&held);
+    let last = stage.two.granted(&writes);
+    in_order(&again, &last, "the writer that waited")?;
+    stage.two.releases(&writes);
+    Ok(Verdict::Kept)
+}
+
+fn converted(said: Record, mode: &str) -> Result<Record, String> {
+    expected!(said.get("mode") == Some(mode), "instead of '{mode}' it said {said}");
+    Ok(said)
 }
 
 fn reads_in_vain(player: &mut Player, lock: &str) -> String {

@@ -6,16 +6,18 @@ module Fencelock
   class Hold
     # The name of the lock.
     attr_reader :name
-    # The fencing token: greater than that of every earlier hold of this lock. Send it with every write,
-    # and let the resource refuse a smaller one than it has seen.
-    attr_reader :token
-
     # @private
     def initialize(native)
       @native = native
       @name = native.name
-      @token = native.token
     end
+
+    # The fencing token: greater than that of every earlier hold of this lock. Send it with every write,
+    # and let the resource refuse a smaller one than it has seen. `downgrade` and `try_upgrade` change it.
+    def token = @native.token
+
+    # What the hold lets beside it now: :exclusive, :shared or :permits.
+    def mode = Names::MODES.fetch(@native.mode)
 
     # The token, if the hold can be trusted at this moment; raises LostError when it has ended.
     def check = @native.check
@@ -59,6 +61,24 @@ module Fencelock
       span = Spans.to_native("the lease", seconds)
       Pending.uninterrupted { @native.extend_async(span) }
       self
+    end
+
+    # Reads from now on instead of writing, without letting go of the lock: other readers are let in, and no writer
+    # comes between. Nothing, if the hold reads already. Raises ContendedError when the owner writes by another
+    # hold, too; UnavailableError when the store did not answer: the hold reads all the same.
+    def downgrade
+      Pending.uninterrupted { @native.downgrade_async }
+      self
+    end
+
+    # Writes from now on instead of reading, if nobody else has the lock, past whoever waits for it; gives false
+    # when others read, or the owner by another hold. It does not wait: two readers that waited for each other's end
+    # would do so for ever. Raises UnavailableError when the store did not answer: the hold goes on reading.
+    def try_upgrade
+      Pending.uninterrupted { @native.try_upgrade_async }
+      true
+    rescue ContendedError
+      false
     end
 
     # A short text with which another thread, process or language goes on with this hold, by

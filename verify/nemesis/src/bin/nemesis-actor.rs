@@ -11,6 +11,7 @@
 //! attach TAG CLIENT TICKET                             asked, then granted | failed
 //! cancel TAG       release TAG       drop TAG          cancelled; released | unreleased; dropped
 //! extend TAG 2s    look TAG          ticket TAG        extended | unextended; seen; ticket
+//! downgrade TAG    upgrade TAG                         converted | unconverted
 //! write TAG FILE   pause TAG 500ms                     wrote; paused
 //! close CLIENT [drain=5s|endless]     sigterm CLIENT   closed all=yes|no
 //! list TAG CLIENT 10                                   listed | failed
@@ -25,7 +26,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fencelock::{Client, Error, Guard, Lock, OwnerId};
+use fencelock::{Client, Error, Guard, Lock, Mode, OwnerId};
 use fencelock_nemesis::{Ledger, boot, wall};
 use tokio::task::AbortHandle;
 
@@ -173,6 +174,8 @@ impl Actor {
                 return say("dropped", &tag, format_args!(""));
             }
             "extend" => answer(&tag, "extended", "unextended", guard.extend(span(more)).await),
+            "downgrade" => converted(&tag, &guard, guard.downgrade().await),
+            "upgrade" => converted(&tag, &guard, guard.try_upgrade().await),
             "ticket" => match guard.ticket() {
                 Ok(ticket) => say("ticket", &tag, format_args!("text={ticket}")),
                 Err(error) => failed("unticketed", &tag, &error),
@@ -254,6 +257,15 @@ fn answer<T: Debug>(tag: &str, well: &str, badly: &str, result: Result<T, Error>
     match result {
         Ok(_) => say(well, tag, format_args!("")),
         Err(error) => failed(badly, tag, &error),
+    }
+}
+fn converted(tag: &str, guard: &Guard, result: Result<(), Error>) {
+    match result {
+        Ok(()) => {
+            let mode = if guard.mode() == Mode::Shared { "shared" } else { "exclusive" };
+            say("converted", tag, format_args!("token={} mode={mode}", guard.token()));
+        }
+        Err(error) => failed("unconverted", tag, &error),
     }
 }
 fn failed(event: &str, tag: &str, error: &Error) {

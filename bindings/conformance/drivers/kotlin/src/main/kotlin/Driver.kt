@@ -47,13 +47,18 @@ private suspend fun obey(verb: String, tag: String, words: List<String>) {
             "open" -> {
                 val client = Client.connect(words[0], shutdownGrace = 200.milliseconds)
                 clients[tag] = client
-                say("opened", tag, "id=${client.id} knows=modes")
+                say("opened", tag, "id=${client.id} knows=modes,conversions")
             }
             "acquire" -> acquire(tag) { begin(words) }
             "attach" -> acquire(tag) { clients.getValue(words[0]).attach(words[1]) }
             "cancel" -> waits[tag]?.cancel()
             "look" -> holds[tag]?.let { say("seen", tag, trust(it)) }
             "ticket" -> say("ticket", tag, "text=${holds.getValue(tag).ticket()}")
+            "downgrade" -> {
+                say("downgrade-asked", tag, trust(holds.getValue(tag)))
+                convert(tag) { downgrade() }
+            }
+            "upgrade" -> convert(tag) { if (!tryUpgrade()) throw FencelockException.Contended("others read") }
             "release" -> {
                 val hold = holds.remove(tag) ?: return
                 say("release-asked", tag, trust(hold))
@@ -74,11 +79,20 @@ private suspend fun obey(verb: String, tag: String, words: List<String>) {
             "close" -> close(tag, words.firstOrNull()?.removePrefix("drain="))
         }
     } catch (error: FencelockException) {
-        val event = mapOf("open" to "refused", "release" to "unreleased")[verb] ?: "failed"
+        val event = others[verb] ?: "failed"
         say(event, tag, "kind=${error.kind.name.lowercase()} why=${error.message?.replace(' ', '_')}")
     } catch (_: CancellationException) {
         say("failed", tag, "kind=cancelled")
     }
+}
+
+private val others =
+    mapOf("open" to "refused", "release" to "unreleased", "downgrade" to "unconverted", "upgrade" to "unconverted")
+
+private suspend fun convert(tag: String, to: suspend Hold.() -> Unit) {
+    val hold = holds.getValue(tag)
+    hold.to()
+    say("converted", tag, "token=${hold.token} mode=${hold.mode.name.lowercase()}")
 }
 
 private val names = mapOf("empty" to "", "nul" to "a\u0000b", "long" to "x".repeat(513), "half" to "half \uD83D")

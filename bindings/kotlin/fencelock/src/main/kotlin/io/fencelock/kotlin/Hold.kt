@@ -21,9 +21,14 @@ public class Hold internal constructor(private val native: NativeHold) : AutoClo
 
     /**
      * The fencing token: greater than that of every earlier hold of this lock. Send it with every write, and
-     * let the resource refuse a smaller one than it has seen.
+     * let the resource refuse a smaller one than it has seen. [downgrade] and [tryUpgrade] change it.
      */
-    public val token: Long = native.token().toLong()
+    public val token: Long
+        get() = native.token().toLong()
+
+    /** What the hold lets beside it now. */
+    public val mode: HoldMode
+        get() = native.mode()
 
     /** Whether the hold can be trusted at this moment, by this machine's clock; asks the store nothing. */
     public val isValid: Boolean
@@ -101,6 +106,33 @@ public class Hold internal constructor(private val native: NativeHold) : AutoClo
      * @throws FencelockException.Unavailable when the store did not answer: the lease may or may not be longer
      */
     public suspend fun extend(lease: Duration): Unit = native.extendAsync(lease.toNative("a lease"))
+
+    /**
+     * Reads from now on instead of writing, without letting go of the lock: other readers are let in, and no
+     * writer comes between. Nothing, if the hold reads already. It begins at once; cancelling does not undo it.
+     *
+     * @throws FencelockException.Contended when the lock's owner writes by another hold, too
+     * @throws FencelockException.Unavailable when the store did not answer: the hold reads all the same
+     * @throws FencelockException.Lost when the hold has ended
+     */
+    public suspend fun downgrade(): Unit = native.downgradeAsync()
+
+    /**
+     * Writes from now on instead of reading, if nobody else has the lock, past whoever waits for it. It does not
+     * wait: two readers that waited for each other's end would do so for ever. Whoever is cancelled meanwhile
+     * finds in [mode] what came of it.
+     *
+     * @return false when others read, or the lock's owner by another hold: the hold goes on reading
+     * @throws FencelockException.Unavailable when the store did not answer: it goes on reading
+     * @throws FencelockException.Lost when the hold has ended
+     */
+    public suspend fun tryUpgrade(): Boolean =
+        try {
+            native.tryUpgradeAsync()
+            true
+        } catch (_: FencelockException.Contended) {
+            false
+        }
 
     /**
      * A short text with which another coroutine, process or language goes on with this hold, by [Client.attach].

@@ -104,6 +104,33 @@ internal class ModesTest {
 
     @ParameterizedTest
     @MethodSource("io.fencelock.kotlin.Stores#all")
+    fun `a writer reads on, and a lone reader writes`(url: String) = withClient(url) { client ->
+        assumeTrue(client.capabilities.shared && client.capabilities.store != "zookeeper", "it upgrades nobody")
+        Client.connect(url).use { other ->
+            val lock = client.rwLock(fresh())
+            val hold = lock.writer.acquire()
+            val written = hold.token
+            val reading = async { other.rwLock(lock.name).reader.acquire() }
+            eventuallyWaiting(other, 1)
+            hold.downgrade()
+            val beside = reading.await()
+            assertTrue(written < hold.token && hold.mode == HoldMode.SHARED)
+            assertFalse(hold.tryUpgrade())
+            beside.release()
+            assertTrue(hold.tryUpgrade())
+            assertTrue(beside.token < hold.token && hold.check() == hold.token)
+            assertEquals(HoldMode.EXCLUSIVE, hold.mode)
+            assertNull(other.rwLock(lock.name).reader.tryAcquire())
+            hold.release()
+            thrown<FencelockException.NotHeld> { hold.downgrade() }
+            val permit = client.semaphore(fresh(), 1).acquire()
+            thrown<FencelockException.InvalidArgument> { permit.downgrade() }
+            permit.release()
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource("io.fencelock.kotlin.Stores#all")
     fun `never more are in than there are permits`(url: String) = withClient(url) { client ->
         assumeTrue(client.capabilities.permits, "the store has no semaphores")
         Client.connect(url).use { other ->
