@@ -74,5 +74,5 @@ fn curators_mutex_beside_readers_is_refused_and_the_reason_is_told() {
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(bare.children("/mixed").len(), 1, "its node is gone");
+    eventually("its node's end", || (bare.children("/mixed").len() == 1).then_some(()));
 }
