@@ -118,9 +118,35 @@ export class Lock extends Held {
     return make(state, () => new Lock());
   }
 
-  /** How it is held. */
+  /** How it is held now. */
   get mode(): LockMode {
-    return this.#state.shared ? 'shared' : 'exclusive';
+    return this.#state.mode;
+  }
+
+  /**
+   * Shares the lock from now on instead of having it to itself, without letting another exclusive
+   * request come between: others who share are let in at once, and the token becomes that of one who
+   * shares. The holder must not write any more once it has called this, whatever comes of it. Nothing
+   * changes when it is shared already.
+   *
+   * Rejects with `ContendedError` when its owner has the lock exclusively by another hold, too;
+   * `LostError`, `NotHeldError`; `UnavailableError` when the store did not answer in time (it is told
+   * in the background).
+   */
+  async downgrade(): Promise<void> {
+    await this.#state.convert('shared');
+  }
+
+  /**
+   * Has the lock to itself from now on instead of sharing it, if nobody else holds it; past whoever
+   * waits for it. The token becomes that of one who writes. It does not wait: two who did would wait
+   * for each other. Nothing changes when it is exclusive already.
+   *
+   * Rejects with `ContendedError` when others share the lock; `LostError`, `NotHeldError`;
+   * `UnavailableError` when the store did not answer in time (the hold stays shared).
+   */
+  async tryUpgrade(): Promise<void> {
+    await this.#state.convert('exclusive');
   }
 
   /** Whether the owner had the lock already, in this client, when this hold was granted. */

@@ -386,9 +386,8 @@ export class LockManager {
         } else {
           const name = wanted ?? outcome.text ?? '';
           if (entry) this.#held.add(name, entry);
-          const shared = entry?.mode === 'shared';
           resolve(
-            new HoldState(this.#native, name, shared, outcome, () => {
+            new HoldState(this.#native, name, entry, outcome, () => {
               if (entry) this.#held.remove(name, entry);
             }),
           );

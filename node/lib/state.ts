@@ -1,6 +1,14 @@
 import type { NativeClient, Outcome } from '../native/index.js';
-import { FencelockError, type LossReason, LostError, NotHeldError } from './errors.js';
+import {
+  FencelockError,
+  type LossReason,
+  LostError,
+  NotHeldError,
+  UnavailableError,
+} from './errors.js';
+import type { LockMode } from './lock.js';
 import { failure, type HoldEvents, loop, outcomeOf } from './loop.js';
+import type { Entry } from './tally.js';
 
 /** Whether a lock's previous holder was lost instead of releasing it. */
 export type Abandoned = 'no' | 'yes' | 'unknown';
@@ -21,13 +29,12 @@ const RELEASED = 'this hold was released already: acquire the lock again';
  */
 export class HoldState implements HoldEvents {
   readonly name: string;
-  /** Whether others may read beside it. */
-  readonly shared: boolean;
-  readonly token: bigint;
+  token: bigint;
   readonly isReentry: boolean;
   readonly previousAbandoned: Abandoned;
   readonly #native: NativeClient;
   readonly #call: number;
+  readonly #entry: Entry | undefined;
   readonly #ended: (state: HoldState) => void;
   #reason: LossReason | undefined;
   #released = false;
@@ -36,11 +43,11 @@ export class HoldState implements HoldEvents {
   #wanted: PromiseWithResolvers<void> | undefined;
   #onLost: ((error: LostError) => void) | undefined;
 
-  /** `ended` is told when the hold no longer counts as held. */
+  /** `entry` is how the client counts it; `ended` is told when it no longer counts as held. */
   constructor(
     native: NativeClient,
     name: string,
-    shared: boolean,
+    entry: Entry | undefined,
     outcome: Outcome,
     ended: (state: HoldState) => void,
   ) {
@@ -48,7 +55,7 @@ export class HoldState implements HoldEvents {
     this.#call = outcome.call;
     this.#ended = ended;
     this.name = name;
-    this.shared = shared;
+    this.#entry = entry;
     this.token = outcome.token ?? 0n;
     this.isReentry = outcome.reentry ?? false;
     this.previousAbandoned = (outcome.abandoned ?? 'unknown') as Abandoned;
@@ -108,6 +115,28 @@ export class HoldState implements HoldEvents {
 
   async extend(milliseconds: number): Promise<void> {
     await loop().ask((call) => this.#native.extend(call, this.#call, milliseconds));
+  }
+
+  get mode(): LockMode {
+    return this.#entry?.mode ?? 'exclusive';
+  }
+
+  /** Has it in another mode from now on. */
+  async convert(mode: LockMode): Promise<void> {
+    const shared = mode === 'shared';
+    try {
+      const asked = loop().ask((call) => this.#native.convert(call, this.#call, shared));
+      this.token = (await asked).token ?? this.token;
+    } catch (error) {
+      // It shares, all the same, and the store is told in the background.
+      if (shared && error instanceof UnavailableError) this.#share(mode);
+      throw error;
+    }
+    this.#share(mode);
+  }
+
+  #share(mode: LockMode): void {
+    if (this.#entry) this.#entry.mode = mode;
   }
 
   ticket(): string {

@@ -2,7 +2,7 @@ import type { LockMode } from './lock.js';
 
 /** What a client holds, or waits for, of one lock. */
 export interface Entry {
-  readonly mode: LockMode;
+  mode: LockMode;
 }
 
 /** Entries by name, in the order in which they were added; a name without any takes no room. */

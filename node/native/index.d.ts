@@ -68,6 +68,8 @@ export declare class NativeClient {
   discard(hold: number): void
   /** Sets a hold's lease to so many milliseconds from now. */
   extend(call: number, hold: number, lease: number): Ended | null
+  /** Has a hold read instead of write, or write instead of read; its token now, in the outcome. */
+  convert(call: number, hold: number, shared: boolean): Ended | null
   /** How many milliseconds a hold can be trusted from now on. */
   remaining(hold: number): number
   /** Whether another client waits for a hold's lock. */

@@ -192,6 +192,22 @@ impl NativeClient {
         )
     }
 
+    /// Has a hold read instead of write, or write instead of read; its token now, in the outcome.
+    #[napi]
+    pub fn convert(&self, call: i64, hold: i64, shared: bool) -> Option<Ended> {
+        let held = match self.ended(hold) {
+            Ok(held) => held,
+            Err(error) => return failed(call, &error),
+        };
+        let converted = held.clone();
+        let fill = move |(), outcome: &mut Outcome| {
+            outcome.token = Some(converted.token());
+        };
+        self.call(call, fill, |done| {
+            Ok(if shared { held.downgrade_async(done) } else { held.try_upgrade_async(done) })
+        })
+    }
+
     /// How many milliseconds a hold can be trusted from now on.
     #[napi]
     pub fn remaining(&self, hold: i64) -> f64 {

@@ -5,10 +5,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import {
   ClosedError,
+  ContendedError,
   Hold,
   type Lock,
   type LockMode,
   LostError,
+  NotHeldError,
   UnsupportedError,
   WouldDeadlockError,
 } from 'fencelock';
@@ -283,6 +285,41 @@ onEachStore('modes', (store) => {
     await using write = await store.locks.acquire(name, { owner });
     await using within = await store.locks.acquire(name, { ...shared, owner });
     assert.equal(within.token, write.token);
+  });
+
+  test('a writer shares on, and who shares alone writes', async (context) => {
+    if (!shares(store, context)) return;
+    const name = unique();
+    const other = await store.connect();
+    await using hold = await store.locks.acquire(name);
+    const written = hold.token;
+    const reading = other.acquire(name, shared);
+    await eventually('it waits', async () => {
+      return (await store.locks.inspect(name))?.waiters.length === 1;
+    });
+    await hold.downgrade();
+    assert.equal(hold.mode, 'shared');
+    assert.ok(hold.token > written && hold.check() === hold.token);
+    const beside = await reading;
+    assert.ok(beside.token > written);
+    const { held } = await store.locks.query({ prefix: name });
+    assert.deepEqual(new Set(held.map(({ mode }) => mode)), new Set(['shared']));
+    assert.ok((await rejection(hold.tryUpgrade())) instanceof ContendedError);
+    assert.equal(hold.mode, 'shared');
+    const read = hold.token;
+    await beside.release();
+    await hold.tryUpgrade();
+    await hold.tryUpgrade();
+    assert.equal(hold.mode, 'exclusive');
+    assert.ok(hold.token > read && hold.token > beside.token);
+    assert.equal(await other.acquire(name, { ...shared, ifAvailable: true }), null);
+    await hold.release();
+    assert.ok((await rejection(hold.downgrade())) instanceof NotHeldError);
+    const mode = await store.locks.request(name, async (lock) => {
+      await lock.downgrade();
+      return lock.mode;
+    });
+    assert.equal(mode, 'shared');
   });
 
   test('a close ends what the client shares and what waits in it', async (context) => {

@@ -173,6 +173,16 @@ class Hold(_native.Hold):
         port = Port.here()
         port.finish(self.extend_start(port.box, lease))
 
+    def downgrade(self) -> None:
+        """Read from now on instead of writing."""
+        port = Port.here()
+        port.finish(self.downgrade_start(port.box))
+
+    def try_upgrade(self) -> None:
+        """Write from now on instead of reading, if nobody else holds the lock."""
+        port = Port.here()
+        port.finish(self.try_upgrade_start(port.box))
+
     @property
     def lost(self) -> Lost:
         """The event that the hold was lost."""

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 
 use crate::convert::{duration, given};
 use crate::mailbox::Mailbox;
+use crate::mode;
 use crate::operation::{Done, Value, start, started};
 use crate::signals;
 use crate::watch::{Lost, Watch};
@@ -164,10 +165,18 @@ impl BaseHold {
 
     /// The fencing token: greater than that of every earlier hold of this lock.
     ///
-    /// Send it with every write, and let the resource refuse a smaller one than it has seen.
+    /// Send it with every write, and let the resource refuse a smaller one than it has seen. One that
+    /// reads has a token above every earlier writer's; that of permits fences nothing. `downgrade` and
+    /// `try_upgrade` change it.
     #[getter]
     fn token(&self) -> u64 {
         self.0.hold.token()
+    }
+
+    /// How the hold shares the lock now: `exclusive`, `shared` or `permits`.
+    #[getter]
+    fn mode(&self) -> &'static str {
+        mode::named(self.0.hold.mode())
     }
 
     /// Whether the hold can be trusted at this moment. Asks the store nothing.
@@ -250,6 +259,22 @@ impl BaseHold {
         start(mailbox, |done| {
             let done = |result: Result<()>| done.tell(result.map(|()| Value::Unit));
             Ok(Some(self.0.hold.extend_async(lease, done)))
+        })
+    }
+
+    #[doc(hidden)]
+    fn downgrade_start<'py>(&self, mailbox: &Bound<'py, Mailbox>) -> PyResult<Bound<'py, PyAny>> {
+        start(mailbox, |done| {
+            let done = |result: Result<()>| done.tell(result.map(|()| Value::Unit));
+            Ok(Some(self.0.hold.downgrade_async(done)))
+        })
+    }
+
+    #[doc(hidden)]
+    fn try_upgrade_start<'py>(&self, mailbox: &Bound<'py, Mailbox>) -> PyResult<Bound<'py, PyAny>> {
+        start(mailbox, |done| {
+            let done = |result: Result<()>| done.tell(result.map(|()| Value::Unit));
+            Ok(Some(self.0.hold.try_upgrade_async(done)))
         })
     }
 
@@ -342,6 +367,66 @@ impl Hold {
             move || hold.extend(lease),
             move |done| {
                 theirs.extend_async(lease, done);
+                Ok(())
+            },
+        )
+    }
+
+    /// Read from now on instead of writing, without letting a writer come between.
+    ///
+    /// Other readers are let in at once, and the token becomes a reader's. The holder must not write any
+    /// more once it has called this, whatever comes of it. Nothing changes when it reads already.
+    ///
+    /// Raises:
+    ///     ContendedError: The owner has the lock to write by another hold or level, too.
+    ///     LostError, NotHeldError: The hold has ended, or was released.
+    ///     InvalidArgumentError: It is permits.
+    ///     UnavailableError: The store did not answer; it is told in the background.
+    ///
+    /// >>> import fencelock
+    /// >>> prices = fencelock.connect("memory:").rwlock("prices")
+    /// >>> with prices.writer_lock as hold:
+    /// ...     hold.downgrade()
+    /// ...     hold.mode
+    /// 'shared'
+    fn downgrade(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let hold = slf.as_super().get().0.hold.clone();
+        let theirs = hold.clone();
+        signals::call(
+            slf.py(),
+            move || hold.downgrade(),
+            move |done| {
+                theirs.downgrade_async(done);
+                Ok(())
+            },
+        )
+    }
+
+    /// Write from now on instead of reading, if nobody else holds the lock; past whoever waits for it.
+    ///
+    /// The token becomes a writer's. It does not wait: two readers that did would wait for each other.
+    /// Nothing changes when it writes already.
+    ///
+    /// Raises:
+    ///     ContendedError: Others read, or the owner has the lock by another hold or level, too.
+    ///     LostError, NotHeldError: The hold has ended, or was released.
+    ///     InvalidArgumentError: It is permits.
+    ///     UnavailableError: The store did not answer; the hold goes on reading.
+    ///
+    /// >>> import fencelock
+    /// >>> prices = fencelock.connect("memory:").rwlock("prices")
+    /// >>> with prices.reader_lock as hold:
+    /// ...     hold.try_upgrade()
+    /// ...     hold.mode
+    /// 'exclusive'
+    fn try_upgrade(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let hold = slf.as_super().get().0.hold.clone();
+        let theirs = hold.clone();
+        signals::call(
+            slf.py(),
+            move || hold.try_upgrade(),
+            move |done| {
+                theirs.try_upgrade_async(done);
                 Ok(())
             },
         )

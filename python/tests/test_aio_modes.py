@@ -130,6 +130,29 @@ def test_a_loss_cancels_the_reader_whom_it_concerns(loop, sharing_url, name):
     loop(main())
 
 
+def test_a_writer_reads_on_and_a_lone_reader_writes(loop, sharing_url, name):
+    async def main():
+        async with (
+            await aio.connect(sharing_url) as client,
+            await aio.connect(sharing_url) as other,
+        ):
+            async with client.rwlock(name).writer_lock as hold:
+                written = hold.token
+                await hold.downgrade()
+                assert hold.mode == "shared"
+                assert hold.token > written
+                async with other.rwlock(name).reader_lock.hold(timeout=BOUND) as beside:
+                    with pytest.raises(fencelock.ContendedError):
+                        await hold.try_upgrade()
+                await hold.try_upgrade()
+                assert hold.mode == "exclusive"
+                assert hold.token > beside.token
+            with pytest.raises(fencelock.NotHeldError):
+                await hold.try_upgrade()
+
+    loop(main())
+
+
 def test_permits(loop, sharing_url, name):
     async def main():
         async with (

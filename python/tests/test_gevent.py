@@ -111,6 +111,16 @@ with prices.reader_lock:
     except fencelock.WouldDeadlockError:
         print("would deadlock")
 
+with prices.writer_lock as hold:
+    hold.downgrade()
+    with other.rwlock("prices").reader_lock.hold(timeout=30):
+        try:
+            hold.try_upgrade()
+        except fencelock.ContendedError:
+            print(hold.mode)
+    hold.try_upgrade()
+    print(hold.mode)
+
 def send(semaphore):
     global inside, most
     for _ in range(5):
@@ -137,6 +147,8 @@ except fencelock.NotHeldError:
 
 SHARED = """5 True False
 would deadlock
+shared
+exclusive
 True True False
 1 ()
 not held

@@ -174,6 +174,56 @@ def test_a_close_ends_what_the_client_reads_and_what_waits_in_it(sharing, other,
     assert theirs.writer_lock.acquire(timeout=BOUND)
 
 
+def test_a_writer_reads_on_and_a_lone_reader_writes(sharing, other, name):
+    mine, theirs = sharing.rwlock(name), other.rwlock(name)
+    with mine.writer_lock as hold:
+        written = hold.token
+        reading, came = begun(lambda: theirs.reader_lock.hold(timeout=BOUND))
+        until(lambda: len(sharing.inspect(name).waiters) == 1)
+        hold.downgrade()
+        assert hold.mode == "shared"
+        reading.join(BOUND)
+        (beside,) = came
+        assert written < hold.token == hold.check()
+        assert beside.token > written
+        with pytest.raises(fencelock.ContendedError):
+            hold.try_upgrade()
+        with pytest.raises(fencelock.WouldDeadlockError):
+            mine.writer_lock.acquire()
+        read = hold.token
+        beside.release()
+        hold.try_upgrade()
+        hold.try_upgrade()
+        assert hold.mode == "exclusive"
+        assert hold.token > max(read, beside.token)
+        assert not theirs.reader_lock.acquire(blocking=False)
+    with pytest.raises(fencelock.NotHeldError):
+        hold.downgrade()
+    with sharing.semaphore(name + "-permits", 2) as permit:
+        assert permit.mode == "permits"
+        with pytest.raises(fencelock.InvalidArgumentError):
+            permit.downgrade()
+
+
+def test_each_level_keeps_its_mode(sharing, other, name):
+    mine, theirs = sharing.rwlock(name), other.rwlock(name)
+    assert mine.writer_lock.acquire()
+    assert mine.writer_lock.acquire()
+    # The outer level writes still.
+    with pytest.raises(fencelock.ContendedError):
+        mine.writer_lock.current.downgrade()
+    mine.writer_lock.release()
+    # The idiom of a downgrade: read within, and release the write.
+    assert mine.reader_lock.acquire()
+    assert not theirs.reader_lock.acquire(blocking=False)
+    mine.writer_lock.release()
+    assert theirs.reader_lock.acquire(timeout=BOUND)
+    assert mine.reader_lock.current.mode == "shared"
+    theirs.reader_lock.release()
+    mine.reader_lock.release()
+    assert theirs.writer_lock.acquire(timeout=BOUND)
+
+
 def test_an_owner_reads_from_two_clients(sharing, other, name):
     mine = sharing.rwlock(name, owner="trace-1")
     theirs = other.rwlock(name, owner="trace-1")

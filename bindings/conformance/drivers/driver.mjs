@@ -59,6 +59,15 @@ async function acquire(tag, begin) {
   }
 }
 
+async function converted(tag, hold, done) {
+  try {
+    await done;
+    say('converted', tag, { token: hold.token, mode: hold.mode });
+  } catch (error) {
+    failed('unconverted', tag, error);
+  }
+}
+
 const NAMES = { empty: '', nul: 'a\0b', long: 'x'.repeat(513), half: 'half \ud83d' };
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc');
@@ -67,7 +76,7 @@ const verbs = {
   async open(tag, [url]) {
     try {
       clients.set(tag, await connect(url));
-      say('opened', tag, { id: clients.get(tag).clientId, knows: 'modes' });
+      say('opened', tag, { id: clients.get(tag).clientId, knows: 'modes,conversions' });
     } catch (error) {
       failed('refused', tag, error);
     }
@@ -85,6 +94,12 @@ const verbs = {
       failed('failed', tag, error);
     }
   },
+  async downgrade(tag) {
+    const hold = holds.get(tag);
+    say('downgrade-asked', tag, trust(hold));
+    await converted(tag, hold, hold.downgrade());
+  },
+  upgrade: (tag) => converted(tag, holds.get(tag), holds.get(tag).tryUpgrade()),
   async release(tag) {
     const hold = holds.get(tag);
     if (!holds.delete(tag)) return;

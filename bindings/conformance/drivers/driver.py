@@ -27,7 +27,7 @@ def obey(verb: str, tag: str, words: list[str]) -> None:
             case "open":
                 clients[tag] = fencelock.connect(words[0])
                 # A thread that waits hears nothing but signals.
-                say("opened", tag, id=clients[tag].id, lacks="cancel", knows="modes")
+                say("opened", tag, id=clients[tag].id, lacks="cancel", knows="modes,conversions")
             case "acquire":
                 acquire(tag, lambda: begun(clients[words[0]], words[1], options(words)))
             case "attach":
@@ -36,6 +36,13 @@ def obey(verb: str, tag: str, words: list[str]) -> None:
                 say("seen", tag, **trust(holds[tag]))
             case "ticket":
                 say("ticket", tag, text=holds[tag].ticket())
+            case "downgrade":
+                say("downgrade-asked", tag, **trust(holds[tag]))
+                holds[tag].downgrade()
+                say("converted", tag, token=holds[tag].token, mode=holds[tag].mode)
+            case "upgrade":
+                holds[tag].try_upgrade()
+                say("converted", tag, token=holds[tag].token, mode=holds[tag].mode)
             case "release":
                 hold = holds.pop(tag)
                 say("release-asked", tag, **trust(hold))

@@ -47,7 +47,7 @@ async def obey(verb: str, tag: str, words: list[str]) -> None:
         match verb:
             case "open":
                 clients[tag] = await aio.connect(words[0])
-                say("opened", tag, id=clients[tag].id, knows="modes")
+                say("opened", tag, id=clients[tag].id, knows="modes,conversions")
             case "acquire":
                 await acquire(tag, begun(clients[words[0]], words[1], options(words)))
             case "attach":
@@ -58,6 +58,13 @@ async def obey(verb: str, tag: str, words: list[str]) -> None:
                 say("seen", tag, **trust(holds[tag]))
             case "ticket":
                 say("ticket", tag, text=holds[tag].ticket())
+            case "downgrade":
+                say("downgrade-asked", tag, **trust(holds[tag]))
+                await holds[tag].downgrade()
+                say("converted", tag, token=holds[tag].token, mode=holds[tag].mode)
+            case "upgrade":
+                await holds[tag].try_upgrade()
+                say("converted", tag, token=holds[tag].token, mode=holds[tag].mode)
             case "release":
                 hold = holds.pop(tag)
                 say("release-asked", tag, **trust(hold))

@@ -20,7 +20,8 @@ def say(event: str, tag: str, **fields: object) -> None:
 
 def failed(verb: str, tag: str, error: FencelockError) -> None:
     """Say what went wrong."""
-    event = {"open": "refused", "release": "unreleased"}.get(verb, "failed")
+    unconverted = {"downgrade": "unconverted", "upgrade": "unconverted"}
+    event = {"open": "refused", "release": "unreleased", **unconverted}.get(verb, "failed")
     say(event, tag, kind=error.kind, why=str(error).replace(" ", "_"))
 
 

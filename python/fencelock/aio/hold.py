@@ -85,6 +85,26 @@ class Hold(_native.BaseHold):
         if type(started) is _native.Operation:
             await port.wait(started)
 
+    async def downgrade(self) -> None:
+        """Read from now on instead of writing, without letting a writer come between.
+
+        See `fencelock.Hold.downgrade`. Once begun, it is not undone by a cancel.
+        """
+        port = _port.here()
+        started = self.downgrade_start(port.box)
+        if type(started) is _native.Operation:
+            await port.wait(started)
+
+    async def try_upgrade(self) -> None:
+        """Write from now on instead of reading, if nobody else holds the lock.
+
+        See `fencelock.Hold.try_upgrade`. A task that is cancelled meanwhile goes on reading.
+        """
+        port = _port.here()
+        started = self.try_upgrade_start(port.box)
+        if type(started) is _native.Operation:
+            await port.wait(started)
+
     @property
     def lost(self) -> Lost:
         """The event that the hold was lost."""
