@@ -4,11 +4,15 @@ require_relative "helper"
 
 on_each_store("Modes") do
   def after_setup
-    capabilities = @client.capabilities
-    skip("#{@client.store} has neither readers nor permits") unless capabilities.shared && capabilities.permits
+    skip("#{@client.store} has no read-write locks") unless @client.capabilities.shared
 
     @rw = @client.rw_lock(@lock.name)
-    @mailers = @client.semaphore(fresh, 3)
+  end
+
+  def mailers
+    skip("#{@client.store} has no semaphores") unless @client.capabilities.permits
+
+    @mailers ||= @client.semaphore(fresh, 3)
   end
 
   # As another thread does it.
@@ -112,18 +116,19 @@ on_each_store("Modes") do
       assert_nil far.reader.try_acquire
       hold.release
       assert_raises(Fencelock::NotHeldError) { hold.downgrade }
-      @mailers.with_permit { |permit| assert_raises(Fencelock::InvalidArgumentError) { permit.downgrade } }
+      mailers.with_permit { |permit| assert_raises(Fencelock::InvalidArgumentError) { permit.downgrade } }
     end
   end
 
   def test_never_more_are_in_than_there_are_permits
+    name = mailers.name
     Fencelock.connect(@url) do |other|
       inside = most = 0
       counts = Mutex.new
       threads = Array.new(12) do |number|
         Thread.new do
           count = 1 + (number % 2)
-          (number % 3 == 0 ? @client : other).semaphore(@mailers.name, 3).with_permit(count) do
+          (number % 3 == 0 ? @client : other).semaphore(name, 3).with_permit(count) do
             counts.synchronize { most = [most, inside += count].max }
             Thread.pass
             counts.synchronize { inside -= count }
@@ -133,37 +138,37 @@ on_each_store("Modes") do
       threads.each(&:join)
       assert_includes 2..3, most
     end
-    eventually_empty(@client, @mailers.name)
+    eventually_empty(@client, name)
   end
 
   def test_permits_are_counted_and_their_number_agreed
-    two = @mailers.acquire(2)
-    assert_equal [3, 1], [@mailers.permits, @mailers.available_permits]
-    assert_nil @mailers.try_acquire(2)
-    one = @mailers.try_acquire
-    assert_raises(Fencelock::TimedOutError) { @mailers.acquire(timeout: 0.02) }
-    held = @client.inspect_lock(@mailers.name).holds
+    two = mailers.acquire(2)
+    assert_equal [3, 1], [mailers.permits, mailers.available_permits]
+    assert_nil mailers.try_acquire(2)
+    one = mailers.try_acquire
+    assert_raises(Fencelock::TimedOutError) { mailers.acquire(timeout: 0.02) }
+    held = @client.inspect_lock(mailers.name).holds
     assert_equal [[1, :permits], [2, :permits]], held.map { |hold| [hold.permits, hold.mode] }.sort
-    other = assert_raises(Fencelock::MisconfiguredError) { @client.semaphore(@mailers.name, 5).acquire }
+    other = assert_raises(Fencelock::MisconfiguredError) { @client.semaphore(mailers.name, 5).acquire }
     assert_match(/3.*5|5.*3/, other.message)
-    assert_raises(Fencelock::MisconfiguredError) { @client.lock(@mailers.name).acquire }
-    [-1, 0, 4, 1.5, nil].each { |count| assert_raises(Fencelock::InvalidArgumentError) { @mailers.acquire(count) } }
+    assert_raises(Fencelock::MisconfiguredError) { @client.lock(mailers.name).acquire }
+    [-1, 0, 4, 1.5, nil].each { |count| assert_raises(Fencelock::InvalidArgumentError) { mailers.acquire(count) } }
     [-1, 0, 1_000_001, "3"].each { |of| assert_raises(Fencelock::InvalidArgumentError) { @client.semaphore("x", of) } }
     [two, one].each(&:release)
     assert_raises(Fencelock::NotHeldError) { one.release }
-    assert_equal 3, @mailers.available_permits
+    assert_equal 3, mailers.available_permits
     # Nobody has any: another may say how many there are.
-    assert_equal(5, @client.semaphore(@mailers.name, 5).with_permit(5) { 5 })
+    assert_equal(5, @client.semaphore(mailers.name, 5).with_permit(5) { 5 })
   end
 
   def test_a_small_request_does_not_pass_a_large_one
     order = []
-    two = @mailers.acquire(2)
-    large = Thread.new { @mailers.with_permit(3) { order << 3 } }
+    two = mailers.acquire(2)
+    large = Thread.new { mailers.with_permit(3) { order << 3 } }
     eventually_waiting(@client, 1)
-    small = Thread.new { @mailers.with_permit { order << 1 } }
+    small = Thread.new { mailers.with_permit { order << 1 } }
     eventually_waiting(@client, 2)
-    assert_nil @mailers.try_acquire
+    assert_nil mailers.try_acquire
     two.release
     [large, small].each(&:join)
     assert_equal [3, 1], order
@@ -171,22 +176,22 @@ on_each_store("Modes") do
 
   def test_an_interrupted_wait_leaves_nothing
     @rw.with_write_lock do
-      @mailers.with_permit(3) do
-        waits = [Thread.new { @rw.reader.acquire }, Thread.new { @mailers.acquire }]
+      mailers.with_permit(3) do
+        waits = [Thread.new { @rw.reader.acquire }, Thread.new { mailers.acquire }]
         eventually_waiting(@client, 2)
         waits.each { |thread| thread.kill.join }
         eventually_waiting(@client, 0)
       end
     end
-    [@rw, @mailers].each { |each| eventually_empty(@client, each.name) }
+    [@rw, mailers].each { |each| eventually_empty(@client, each.name) }
   end
 
   def test_leases_come_back
     return skip("#{@client.store} has no leases of holds") unless @client.capabilities.leases
 
-    short = @client.semaphore(@mailers.name, 3, lease: 0.2).acquire(3)
-    refute_equal short.token, @mailers.with_permit(3, timeout: Helper::BOUND, &:token)
+    short = @client.semaphore(mailers.name, 3, lease: 0.2).acquire(3)
+    refute_equal short.token, mailers.with_permit(3, timeout: Helper::BOUND, &:token)
     assert_raises(Fencelock::LostError) { short.release }
-    assert_equal 3, @mailers.available_permits
+    assert_equal 3, mailers.available_permits
   end
 end
