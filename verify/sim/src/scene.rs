@@ -1,6 +1,9 @@
 //! Runs with one kind of fault each, on a world like one of the stores': what the table is made of.
 
-use crate::clock::{MS, US};
+use std::time::Duration;
+
+use crate::bias::Bias;
+use crate::clock::{MS, SEC, US};
 use crate::cover::Cover;
 use crate::dice::Dice;
 use crate::fault::{Fault, Memory, Refusing};
@@ -56,9 +59,29 @@ pub enum Scene {
     Reaped,
     Curator,
     CuratorPause,
+    Readers(Under),
+    Permits(Under),
+}
+
+/// What befalls names that several hold together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Under {
+    Nothing,
+    Pause,
+    Crash,
+    Messages,
+    Forget,
 }
 
 use Scene::*;
+
+/// Of a thousand things that a holder does in a run with naps, so many at the least are naps.
+const NAP: u64 = 120;
+/// Of a thousand acquires in such a run, so many at the least have a lease of their own, which ends.
+const LEASED: u64 = 400;
+/// The longest ordinary lease there, so that several end before the run does.
+const SHORT: Duration = Duration::from_millis(800);
 
 impl Shop {
     /// All of them.
@@ -77,8 +100,20 @@ impl Shop {
     /// What can happen to it.
     pub fn scenes(self) -> &'static [Scene] {
         match self {
-            Shop::Memory => &[Nothing, Suspend],
-            Shop::Sqlite => &[Nothing, Suspend, Pause, Crash, Busy, Forget, Lag],
+            Shop::Memory => &[Nothing, Suspend, Permits(Under::Nothing)],
+            Shop::Sqlite => &[
+                Nothing,
+                Suspend,
+                Pause,
+                Crash,
+                Busy,
+                Forget,
+                Lag,
+                Permits(Under::Nothing),
+                Permits(Under::Pause),
+                Permits(Under::Crash),
+                Permits(Under::Forget),
+            ],
             Shop::Redis => &[
                 Nothing,
                 Pause,
@@ -102,6 +137,11 @@ impl Shop {
                 Lag,
                 Skew,
                 Double,
+                Permits(Under::Nothing),
+                Permits(Under::Pause),
+                Permits(Under::Crash),
+                Permits(Under::Messages),
+                Permits(Under::Forget),
             ],
             Shop::ZooKeeper => &[
                 Nothing,
@@ -136,8 +176,32 @@ impl Shop {
 
 impl Scene {
     /// What happens, for users.
-    pub fn title(self, shop: Shop) -> &'static str {
+    pub fn title(self, shop: Shop) -> String {
+        let fault = self.fault().words(shop);
+        match self {
+            Readers(_) => format!("readers and writers: {fault}"),
+            Permits(_) => format!("permits: {fault}"),
+            _ => fault.to_owned(),
+        }
+    }
+
+    /// What happens, whatever the names are.
+    pub fn fault(self) -> Scene {
+        match self {
+            Readers(under) | Permits(under) => match under {
+                Under::Nothing => Nothing,
+                Under::Pause => Pause,
+                Under::Crash => Crash,
+                Under::Messages => Messages,
+                Under::Forget => Forget,
+            },
+            fault => fault,
+        }
+    }
+
+    fn words(self, shop: Shop) -> &'static str {
         match (self, shop) {
+            (Readers(_) | Permits(_), _) => "",
             (Nothing, _) => "nothing but contention, and callers that sleep over their leases",
             (Suspend, _) => "the machine is suspended and resumed",
             (Pause, Shop::ZooKeeper) => "a client's process stands still, also past its session",
@@ -193,12 +257,16 @@ impl Scene {
             }
             ClockBack | ClockForward | FollowerCut => Profile::Clock,
             Forget | Evict | Lag | Skew | Double | Leader | Deleted => Profile::Loss,
+            Readers(_) | Permits(_) => self.fault().profile(),
         }
     }
 
     /// What shows that the fault struck: a row that never met it says nothing.
     pub(crate) fn shown_by(self, shop: Shop) -> Option<Cover> {
         Some(match (self, shop) {
+            (Readers(Under::Nothing), _) => Cover::ReadTogether,
+            (Permits(Under::Nothing), _) => Cover::PermitsTogether,
+            (Readers(_) | Permits(_), _) => return self.fault().shown_by(shop),
             (Nothing, _) => Cover::LocalHandOff,
             (Pause, _) => Cover::PausedPastLease,
             (Crash, _) => Cover::CrashedWhileHolding,
@@ -245,6 +313,12 @@ impl Scene {
         // A third of the runs has no naps, so that no hold is lost but by the fault.
         if dice.chance(333) {
             plan.habits.nap = 0;
+        } else {
+            // In the others many sleep over leases that end, and write when others have the lock.
+            plan.habits.nap = plan.habits.nap.max(NAP);
+            plan.habits.lease = plan.habits.lease.max(LEASED);
+            plan.options.lease = plan.options.lease.min(SHORT);
+            plan.quiet_at = plan.quiet_at.max(2 * SEC);
         }
         let polls = shop == Shop::Sqlite;
         plan.polling = vec![polls; plan.clients];
@@ -257,7 +331,8 @@ impl Scene {
             plan.push_pipe = false;
             plan.latency = (20 * US, 100 * US);
         }
-        match self {
+        self.share(&mut plan, &mut dice);
+        match self.fault() {
             Pushes => {
                 plan.hazards.lose_push = dice.pick(&[100, 600, 1000]);
                 plan.hazards.double_push = 300;
@@ -274,7 +349,7 @@ impl Scene {
             let at = dice.between(10 * MS, plan.quiet_at - 1);
             let faults = match shop {
                 Shop::ZooKeeper => self.zk_faults(&plan, &mut dice),
-                _ => self.faults(&plan, &mut dice),
+                _ => self.fault().faults(&plan, &mut dice),
             };
             for fault in faults {
                 plan.faults.push((at, fault.within(plan.quiet_at - at)));
@@ -282,6 +357,22 @@ impl Scene {
         }
         plan.faults.sort_by_key(|(at, _)| *at);
         (plan, dice)
+    }
+
+    /// Makes of the names what several hold together.
+    fn share(self, plan: &mut Plan, dice: &mut Dice) {
+        match self {
+            Readers(_) => {
+                plan.bias = Bias::Readers;
+                plan.habits.read = dice.pick(&[300, 600]);
+            }
+            Permits(_) => {
+                plan.bias = Bias::Permits;
+                plan.permits = (0..plan.locks).map(|_| dice.pick(&[1, 2, 3, 3, 5])).collect();
+                plan.explicit = 0;
+            }
+            _ => {}
+        }
     }
 
     fn faults(self, plan: &Plan, dice: &mut Dice) -> Vec<Fault> {
@@ -295,7 +386,7 @@ impl Scene {
         vec![match self {
             Nothing | Pushes | Messages => return Vec::new(),
             Expired | FollowerLag | FollowerCut | Leader | Moved | Deleted | Reaped | Curator
-            | CuratorPause => return Vec::new(),
+            | CuratorPause | Readers(_) | Permits(_) => return Vec::new(),
             Suspend => Fault::Suspend { by: dice.between(MS, 3 * lease) },
             Pause => Fault::Pause { slot, span: dice.between(MS, 3 * lease) },
             Crash => Fault::Crash { slot, span },

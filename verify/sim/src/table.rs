@@ -67,6 +67,7 @@ fn met(number: usize, shop: Shop) -> &'static [Cover] {
 
 /// What a fault does to a promise that does not hold under it, and what holds nevertheless.
 fn reason(number: usize, shop: Shop, scene: Scene) -> Option<&'static str> {
+    let scene = scene.fault();
     if shop == Shop::ZooKeeper {
         return zookeeper_reason(number, scene);
     }
