@@ -10,6 +10,7 @@ mod stretch;
 
 pub use found::Found;
 use holds::{End, Story};
+pub(crate) use mode::Mode;
 
 /// How the judgements begin what they say, and the promise that each is about.
 pub const JUDGEMENTS: [(&str, u8); 8] = [
@@ -40,7 +41,8 @@ pub fn all(records: &[Record]) -> Result<Found, Broken> {
         abandoned: story.holds.iter().filter(|hold| hold.abandoned == "yes").count(),
         refused_writes: sorted
             .iter()
-            .filter(|it| it.is("wrote") && it.get("accepted") == Some("Ok(false)"))
+            .filter(|it| it.is("wrote") || it.is("read"))
+            .filter(|it| it.get("accepted") == Some("Ok(false)"))
             .count(),
         ..Found::default()
     };

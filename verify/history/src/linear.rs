@@ -2,12 +2,13 @@
 //!
 //! In a window everybody tries to get the lock and releases it, a few times. Leases are longer than
 //! the window, so that a lock is free only when it was released. The tags of window 7 begin with
-//! `w7.`.
+//! `w7.`. The tries of a window may be to read, or for permits.
 
 use std::collections::BTreeMap;
 
 use order::{Answer, Call, Operation};
 
+use crate::check::Mode;
 use crate::record::Record;
 
 mod order;
@@ -88,16 +89,20 @@ impl Operations {
         // Each actor does one thing after the other: what it has begun, as a place in `calls`.
         let mut running: BTreeMap<&str, usize> = BTreeMap::new();
         let mut holds: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut modes: Vec<Mode> = Vec::new();
         for (at, record) in records.iter().enumerate() {
             let number = holds.len();
             let hold = *holds.entry(&record.tag).or_insert(number);
-            let who = &*record.who;
+            if hold == modes.len() {
+                modes.push(Mode::read(record.get("mode")));
+            }
+            let (who, mode) = (&*record.who, modes[hold]);
             match record.event.as_str() {
                 "asked" => {
-                    running.insert(who, read.begins(at, Operation::Try(hold)));
+                    running.insert(who, read.begins(at, Operation::Try(hold), mode));
                 }
                 "release-asked" => {
-                    running.insert(who, read.begins(at, Operation::Release(hold)));
+                    running.insert(who, read.begins(at, Operation::Release(hold), mode));
                 }
                 "granted" => read.ends(at, running.remove(who), Answer::Granted),
                 "released" => read.ends(at, running.remove(who), Answer::Released),
@@ -108,7 +113,7 @@ impl Operations {
                     // It may have been granted, and is then taken back, both at some time.
                     running.remove(who);
                     read.unanswered += 1;
-                    read.begins(at, Operation::Release(hold));
+                    read.begins(at, Operation::Release(hold), mode);
                 }
                 "unreleased" => {
                     running.remove(who);
@@ -121,8 +126,8 @@ impl Operations {
         read
     }
 
-    fn begins(&mut self, from: usize, operation: Operation) -> usize {
-        self.calls.push(Call { operation, from, answer: None });
+    fn begins(&mut self, from: usize, operation: Operation, mode: Mode) -> usize {
+        self.calls.push(Call { operation, mode, from, answer: None });
         self.calls.len() - 1
     }
 

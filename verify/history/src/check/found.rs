@@ -13,11 +13,13 @@ pub struct Found {
     pub killed: usize,
     /// Grants that said that the previous holder was lost.
     pub abandoned: usize,
+    /// Pairs of holds of different owners that were in together, as readers and permits may.
+    pub together: usize,
     /// Pairs of holds that a fault beyond the promise let overlap, as it may.
     pub excused: usize,
     /// Pairs of tokens that the double fault put out of order, as it may.
     pub doubled: usize,
-    /// Writes that the ledger refused.
+    /// Writes and reads that the ledger refused.
     pub refused_writes: usize,
     /// How late, in microseconds after the end of its trust, a process that ran was told at worst.
     pub latest_word: u64,

@@ -26,6 +26,8 @@ pub(crate) fn exclusion(
             continue;
         }
         permits(story, &trusted, next, found, broken);
+        let beside = |it: &&&Stretch<'_>| !it.shares(next) && it.mode.fits(next.mode);
+        found.together += trusted.iter().filter(beside).count();
         for hold in trusted.iter().filter(|hold| !hold.shares(next) && !hold.mode.fits(next.mode)) {
             if beyond(story, hold, next, next.from) {
                 found.excused += 1;
@@ -269,9 +271,9 @@ pub(crate) fn releases(story: &Story, broken: &mut Vec<String>) {
     }
 }
 
-/// Promise 2 as the resource sees it: who is trusted may write.
+/// Promise 2 as the resource sees it: who is trusted may write, or read.
 pub(crate) fn writes(story: &Story, records: &[Record], broken: &mut Vec<String>) {
-    for write in records.iter().filter(|it| it.is("wrote")) {
+    for write in records.iter().filter(|it| it.is("wrote") || it.is("read")) {
         let hold = story.holds.iter().find(|it| it.who == write.who && it.tag == write.tag);
         let Some(hold) = hold else { continue };
         let refused = write.get("accepted") != Some("Ok(true)");
@@ -283,13 +285,14 @@ pub(crate) fn writes(story: &Story, records: &[Record], broken: &mut Vec<String>
             || (story.back.is_some() && !story.forgot.is_empty());
         if refused && write.at < hold.trusted() && !excused {
             broken.push(format!(
-                "fencing: {} holds {} of {} under #{} until {}, and its write at {} was answered \
+                "fencing: {} holds {} of {} under #{} until {}, and its {} at {} was answered \
                  {}",
                 hold.who,
                 hold.tag,
                 hold.lock,
                 hold.token,
                 hold.until,
+                if write.is("read") { "read" } else { "write" },
                 write.at,
                 write.get("accepted").unwrap_or_default()
             ));

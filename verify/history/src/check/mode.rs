@@ -1,7 +1,7 @@
 //! What a hold lets beside it.
 
 /// How a lock was asked for, as the word `mode=` says it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Mode {
     /// By one owner alone. No word means this.
     #[default]

@@ -3,9 +3,12 @@
 //! The algorithm is Wing and Gong's ("Testing and verifying concurrent objects", 1993) with Lowe's
 //! memory of what was tried ("Testing for linearizability", 2017): from the states of lock and
 //! operations that were reached, each is looked at once. A refused try changes nothing, so it is put
-//! as early as it fits, and only what changes the lock is a choice.
+//! as early as it fits, and only what changes the lock is a choice. In a window nobody waits, so that a
+//! try is refused by those who hold, and by nobody else.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+
+use crate::check::Mode;
 
 /// What was asked of the lock, by the hold it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,29 +29,31 @@ pub(super) enum Answer {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call {
     pub operation: Operation,
+    /// How the hold it is about was asked for.
+    pub mode: Mode,
     pub from: usize,
     /// Its place and its answer; an operation that was never answered may have happened, or not.
     pub answer: Option<(usize, Answer)>,
 }
 
-/// Which operations have happened, and which hold the lock has.
+/// Which operations have happened, and which holds the lock has.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct State {
     done: Vec<bool>,
-    holder: Option<usize>,
+    held: BTreeMap<usize, Mode>,
 }
 
 /// Whether there is an order that keeps every call before those that began after its return, and
 /// in which a lock that is free at first gives these answers.
 pub(super) fn exists(calls: &[Call]) -> bool {
     let mut seen = HashSet::new();
-    let mut open = vec![State { done: vec![false; calls.len()], holder: None }];
+    let mut open = vec![State { done: vec![false; calls.len()], held: BTreeMap::new() }];
     while let Some(mut state) = open.pop() {
         let ready = loop {
             let ready = state.ready(calls);
             let refused = |index: &usize| {
                 matches!(calls[*index].answer, Some((_, Answer::Contended)))
-                    && state.holder.is_some()
+                    && !state.fits(calls[*index].mode)
             };
             match ready.iter().copied().find(refused) {
                 Some(index) => state.done[index] = true,
@@ -73,22 +78,33 @@ impl State {
         left().filter(|&index| first.is_none_or(|first| calls[index].from < first)).collect()
     }
 
+    /// Whether one more may be in.
+    fn fits(&self, mode: Mode) -> bool {
+        let of = |mode: Mode| if let Mode::Permits { of, .. } = mode { of } else { 0 };
+        let taken: u64 = self.held.values().map(|it| it.count()).sum();
+        self.held.values().all(|it| it.fits(mode)) && taken + mode.count() <= of(mode)
+    }
+
     /// What is so once an operation that changes the lock, or could, has happened.
     fn after(&self, calls: &[Call], index: usize) -> Option<State> {
         let answer = calls[index].answer.map(|it| it.1);
-        let holder = match calls[index].operation {
-            Operation::Try(hold) if self.holder.is_none() && answer != Some(Answer::Contended) => {
-                Some(hold)
+        let mut held = self.held.clone();
+        match calls[index].operation {
+            Operation::Try(hold)
+                if self.fits(calls[index].mode) && answer != Some(Answer::Contended) =>
+            {
+                held.insert(hold, calls[index].mode);
             }
             Operation::Try(_) => return None,
-            Operation::Release(hold) if self.holder == Some(hold) => None,
             // That nothing came of one that was never answered needs no step.
-            Operation::Release(_) if answer.is_none() => return None,
-            Operation::Release(_) => self.holder,
-        };
+            Operation::Release(hold) if held.remove(&hold).is_none() && answer.is_none() => {
+                return None;
+            }
+            Operation::Release(_) => {}
+        }
         let mut done = self.done.clone();
         done[index] = true;
-        Some(State { done, holder })
+        Some(State { done, held })
     }
 }
 

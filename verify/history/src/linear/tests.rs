@@ -59,3 +59,28 @@ fn a_window_in_which_the_store_forgot_shows_nothing() {
     let before = "nemesis 0 forgetting store\n nemesis 0 forgot store\n";
     assert_eq!(judged(&format!("{before}{both}")), (0, 0, 1));
 }
+
+#[test]
+fn readers_are_in_together_and_permits_as_many_as_there_are() {
+    let both = |first: &str, next: &str, answer: &str| {
+        judged(&format!(
+            "a 1 asked w1.a {first}
+            a 2 granted w1.a
+            b 3 asked w1.b {next}
+            b 4 {answer} w1.b kind=contended
+            a 5 release-asked w1.a
+            a 6 released w1.a"
+        ))
+    };
+    let (kept, broken) = ((1, 0, 0), (0, 0, 1));
+    let (read, write) = ("mode=shared", "");
+    let (two, three) = ("mode=permits:2/4", "mode=permits:3/4");
+    for (first, next) in [(read, read), (two, two)] {
+        assert_eq!(both(first, next, "granted"), kept, "{first} {next}");
+        assert_eq!(both(first, next, "failed"), broken, "{first} {next}");
+    }
+    for (first, next) in [(read, write), (write, read), (write, write), (two, three)] {
+        assert_eq!(both(first, next, "granted"), broken, "{first} {next}");
+        assert_eq!(both(first, next, "failed"), kept, "{first} {next}");
+    }
+}

@@ -22,7 +22,8 @@ fn told(who: &str, from: u64, to: u64, token: u64, mode: &str, abandoned: &str) 
 #[test]
 fn readers_are_in_together_and_a_writer_is_not() {
     let readers = hold("a", 10, 60, 5, "mode=shared") + &hold("b", 20, 70, 6, "mode=shared");
-    assert_eq!(judged(&readers).unwrap().grants, 2);
+    let found = judged(&readers).unwrap();
+    assert_eq!((found.grants, found.together), (2, 1));
     finds("exclusion", &(hold("a", 10, 60, 5, "mode=shared") + &hold("b", 20, 70, 6, "")));
     finds("exclusion", &(hold("a", 10, 60, 5, "") + &hold("b", 20, 70, 6, "mode=shared")));
     // What a word does not say is a lock for one.
@@ -62,6 +63,16 @@ fn tokens_of_writers_rise_and_readers_may_share_one() {
     assert!(judged(&after(reader, reader, 5)).is_ok());
     assert!(judged(&after("mode=permits:1/2", "mode=permits:1/2", 4)).is_ok());
     finds("token order", &after("mode=permits:1/2", "mode=permits:1/2", 5));
+}
+
+#[test]
+fn a_refused_read_of_a_trusted_reader_is_found() {
+    let refused = |at: u64| {
+        format!("{} a {at} read t accepted=Ok(false)\n", hold("a", 10, 60, 5, "mode=shared"))
+    };
+    finds("fencing", &refused(30));
+    // It was over.
+    assert_eq!(judged(&refused(61)).unwrap().refused_writes, 1);
 }
 
 #[test]

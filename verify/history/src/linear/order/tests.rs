@@ -4,25 +4,40 @@
 use stateright::semantics::{ConsistencyTester, LinearizabilityTester, SequentialSpec};
 
 use super::{Answer, Call, Operation, exists};
+use crate::check::Mode;
 
 /// A lock that is tried, and never expires.
 #[derive(Clone, Debug, Default)]
-struct TryLock(Option<usize>);
+struct TryLock {
+    held: Vec<(usize, Mode)>,
+}
 
 impl SequentialSpec for TryLock {
-    type Op = Operation;
+    type Op = (Operation, Mode);
     type Ret = Answer;
 
-    fn invoke(&mut self, operation: &Operation) -> Answer {
-        match *operation {
-            Operation::Try(hold) if self.0.is_none() => {
-                self.0 = Some(hold);
+    fn invoke(&mut self, &(operation, mode): &(Operation, Mode)) -> Answer {
+        match operation {
+            Operation::Try(hold) if self.lets_in(mode) => {
+                self.held.push((hold, mode));
                 Answer::Granted
             }
             Operation::Try(_) => Answer::Contended,
             Operation::Release(hold) => {
-                self.0 = self.0.filter(|it| *it != hold);
+                self.held.retain(|it| it.0 != hold);
                 Answer::Released
+            }
+        }
+    }
+}
+
+impl TryLock {
+    fn lets_in(&self, mode: Mode) -> bool {
+        match mode {
+            Mode::Exclusive => self.held.is_empty(),
+            Mode::Shared => self.held.iter().all(|it| it.1 == Mode::Shared),
+            Mode::Permits { count, of } => {
+                self.held.iter().map(|it| it.1.count()).sum::<u64>() + count <= of
             }
         }
     }
@@ -41,10 +56,10 @@ impl Draw {
 }
 
 /// A history of a few threads whose answers are drawn too, so that about half of them are right.
-fn drawn(draw: &mut Draw) -> (Vec<Call>, bool) {
+fn drawn(draw: &mut Draw, kind: usize) -> (Vec<Call>, bool) {
     let mut tester = LinearizabilityTester::new(TryLock::default());
     let mut calls: Vec<Call> = Vec::new();
-    let mut holder = None;
+    let mut holders: Vec<(usize, Mode)> = Vec::new();
     let mut running = [None::<usize>; 3];
     for at in 0..14 {
         let thread = draw.below(running.len());
@@ -57,32 +72,43 @@ fn drawn(draw: &mut Draw) -> (Vec<Call>, bool) {
             tester.on_return(thread, answer).unwrap();
             calls[index].answer = Some((at, answer));
             if let (Operation::Try(hold), Answer::Granted) = (calls[index].operation, answer) {
-                holder = Some(hold);
+                holders.push((hold, calls[index].mode));
             }
         } else {
-            let operation = match holder.take() {
-                Some(hold) if draw.below(3) > 0 => Operation::Release(hold),
-                _ => Operation::Try(calls.len()),
+            let (operation, mode) = match holders.pop() {
+                Some((hold, mode)) if draw.below(3) > 0 => (Operation::Release(hold), mode),
+                _ => (Operation::Try(calls.len()), one_of(draw, kind)),
             };
-            tester.on_invoke(thread, operation).unwrap();
+            tester.on_invoke(thread, (operation, mode)).unwrap();
             running[thread] = Some(calls.len());
-            calls.push(Call { operation, from: at, answer: None });
+            calls.push(Call { operation, mode, from: at, answer: None });
         }
     }
     (calls, tester.is_consistent())
 }
 
+/// Of a lock for one, of a read-write lock, of a semaphore.
+fn one_of(draw: &mut Draw, kind: usize) -> Mode {
+    match kind {
+        1 if draw.below(3) > 0 => Mode::Shared,
+        2 => Mode::Permits { count: 1 + draw.below(2) as u64, of: 3 },
+        _ => Mode::Exclusive,
+    }
+}
+
 #[test]
 fn it_agrees_with_a_search_that_remembers_nothing() {
     let mut draw = Draw(0x9e37_79b9_7f4a_7c15);
-    let mut right = 0;
-    for _ in 0..20_000 {
-        let (calls, consistent) = drawn(&mut draw);
-        assert_eq!(exists(&calls), consistent, "{calls:?}");
-        right += usize::from(consistent);
+    for kind in 0..3 {
+        let mut right = 0;
+        for _ in 0..20_000 {
+            let (calls, consistent) = drawn(&mut draw, kind);
+            assert_eq!(exists(&calls), consistent, "{calls:?}");
+            right += usize::from(consistent);
+        }
+        // Neither side of the comparison is empty.
+        assert!((2_000..18_000).contains(&right), "{kind}: {right}");
     }
-    // Neither side of the comparison is empty.
-    assert!((2_000..18_000).contains(&right), "{right}");
 }
 
 /// Forty callers at once, of whom one after the other gets the lock, and at last one too many.
@@ -94,17 +120,21 @@ fn a_crowd_is_judged_too() {
         let at = turn * 10;
         calls.extend((0..crowd).map(|caller| Call {
             operation: Operation::Try(turn * crowd + caller),
+            mode: Mode::Exclusive,
             from: at,
             answer: Some((at + 5, Answer::Contended)),
         }));
         let hold = 1000 + turn;
         let granted = Some((at + 6, Answer::Granted));
         let released = Some((at + 8, Answer::Released));
-        calls.push(Call { operation: Operation::Try(hold), from: at, answer: granted });
-        calls.push(Call { operation: Operation::Release(hold), from: at + 7, answer: released });
+        let mode = Mode::Exclusive;
+        let (tries, releases) = (Operation::Try(hold), Operation::Release(hold));
+        calls.push(Call { operation: tries, mode, from: at, answer: granted });
+        calls.push(Call { operation: releases, mode, from: at + 7, answer: released });
     }
     assert!(exists(&calls));
     let refused = Some((100, Answer::Contended));
-    calls.push(Call { operation: Operation::Try(2000), from: 99, answer: refused });
+    let (operation, mode) = (Operation::Try(2000), Mode::Exclusive);
+    calls.push(Call { operation, mode, from: 99, answer: refused });
     assert!(!exists(&calls));
 }
