@@ -18,6 +18,7 @@ fn dose(kind: Kind) {
     let found = &outcome.found;
     assert!(found.grants > 100, "{found:?}");
     assert!(found.lost > 0 && found.killed + found.abandoned > 0, "{found:?}");
+    assert!(found.together > 50, "{found:?}");
     assert!(outcome.windows > 10, "{outcome:?}");
     assert!(outcome.faults.len() > 2, "{:?}", outcome.faults);
 }

@@ -12,7 +12,8 @@
 //! cancel TAG       release TAG       drop TAG          cancelled; released | unreleased; dropped
 //! extend TAG 2s    look TAG          ticket TAG        extended | unextended; seen; ticket
 //! downgrade TAG    upgrade TAG                         converted | unconverted
-//! write TAG FILE   pause TAG 500ms                     wrote; paused
+//! write TAG FILE   read TAG FILE                       wrote; read
+//! pause TAG 500ms                                      paused
 //! close CLIENT [drain=5s|endless]     sigterm CLIENT   closed all=yes|no
 //! list TAG CLIENT 10                                   listed | failed
 //! name TAG CLIENT empty|nul|long                       named | failed
@@ -180,10 +181,14 @@ impl Actor {
                 Ok(ticket) => say("ticket", &tag, format_args!("text={ticket}")),
                 Err(error) => failed("unticketed", &tag, &error),
             },
-            "write" => {
-                let written = Ledger::open(Path::new(more))
-                    .and_then(|mut ledger| ledger.write(guard.name(), guard.token().get()));
-                say("wrote", &tag, format_args!("accepted={written:?}"));
+            "write" | "read" => {
+                let (name, token) = (guard.name(), guard.token().get());
+                let (said, accepted) = match (verb, Ledger::open(Path::new(more))) {
+                    (_, Err(error)) => (verb, Err(error)),
+                    ("write", Ok(mut ledger)) => ("wrote", ledger.write(name, token)),
+                    (_, Ok(mut ledger)) => ("read", ledger.read(name, token)),
+                };
+                say(said, &tag, format_args!("accepted={accepted:?}"));
             }
             _ => say(
                 "seen",

@@ -14,6 +14,7 @@ use crate::history::History;
 use crate::ledger::Ledger;
 use crate::role::Role;
 use crate::run::store::Store;
+use crate::run::want::{Role as Part, Want};
 use crate::shim::WrongClock;
 
 /// The ledger's file in the run's folder.
@@ -39,8 +40,8 @@ pub(crate) struct Member {
 #[derive(Clone, Debug)]
 enum Hand {
     Idle { until: Instant },
-    Asked { tag: String, cancel: Option<Instant>, short: bool },
-    Held { tag: String, lock: String, token: u64, until: Instant, look: Instant },
+    Asked { tag: String, part: Part, cancel: Option<Instant>, short: bool },
+    Held { tag: String, part: Part, lock: String, token: u64, until: Instant, look: Instant },
     Releasing { tag: String },
 }
 
@@ -49,8 +50,8 @@ pub(crate) struct Crew {
     pub members: Vec<Member>,
     history: History,
     folder: PathBuf,
-    /// The locks that they want.
-    locks: Vec<&'static str>,
+    /// What they want.
+    wants: Vec<Want>,
     /// By which those write who cannot write themselves.
     ledger: Ledger,
     seen: usize,
@@ -65,13 +66,13 @@ impl Crew {
         folder: &Path,
         store: &mut Store,
         cast: &[Role],
-        locks: &[&'static str],
+        wants: &[Want],
     ) -> io::Result<Crew> {
         let mut crew = Crew {
             members: Vec::new(),
             history: history.clone(),
             folder: folder.to_owned(),
-            locks: locks.to_vec(),
+            wants: wants.to_vec(),
             ledger: Ledger::open(&folder.join(LEDGER)).map_err(io::Error::other)?,
             seen: 0,
             tags: 0,
@@ -131,7 +132,7 @@ impl Crew {
         let now = Instant::now();
         for member in self.members.iter_mut().filter(|it| it.client.is_some()) {
             for index in 0..HANDS {
-                member.act(index, now, dice, more.then_some(&*self.locks), &mut self.tags);
+                member.act(index, now, dice, more.then_some(&*self.wants), &mut self.tags);
             }
         }
         Ok(())
@@ -201,18 +202,29 @@ impl Member {
     fn writes(&mut self, record: &Record, folder: &Path, ledger: &mut Ledger, history: &History) {
         let tag = &record.tag;
         let held = |it: &&Hand| matches!(it, Hand::Held { .. }) && it.tag() == Some(tag);
-        let Some(Hand::Held { lock, token, .. }) = self.hands.iter().find(held) else { return };
+        let Some(Hand::Held { lock, part, token, .. }) = self.hands.iter().find(held) else {
+            return;
+        };
+        let (verb, event) = match part {
+            Part::Writer => ("write", "wrote"),
+            Part::Reader => ("read", "read"),
+            // Those are no fence.
+            Part::Permits => return,
+        };
         if self.role.own {
-            self.actor.tell(&format!("write {tag} {}", folder.join(LEDGER).display()));
+            self.actor.tell(&format!("{verb} {tag} {}", folder.join(LEDGER).display()));
             return;
         }
-        let accepted = ledger.write(lock, *token);
+        let accepted = match part {
+            Part::Reader => ledger.read(lock, *token),
+            _ => ledger.write(lock, *token),
+        };
         // Judged by whether the hold is still trusted after the write.
         history.push(Record {
             at: crate::boot(),
             wall: crate::wall(),
             who: self.actor.name().into(),
-            event: "wrote".to_owned(),
+            event: event.to_owned(),
             tag: tag.clone(),
             fields: vec![("accepted".to_owned(), format!("{accepted:?}"))],
         });
@@ -232,7 +244,8 @@ impl Member {
         };
         let pause = Duration::from_millis(dice.below(60));
         match (record.event.as_str(), &hand) {
-            ("granted", _) => {
+            ("granted", Hand::Asked { part, .. }) => {
+                let part = *part;
                 // Now and then for longer than an explicit lease, or than one that is renewed.
                 let short = matches!(hand, Hand::Asked { short: true, .. });
                 let millis = match dice.below(100) {
@@ -244,6 +257,7 @@ impl Member {
                 let until = now + Duration::from_millis(millis);
                 *hand = Hand::Held {
                     tag: record.tag.clone(),
+                    part,
                     lock: record.get("lock").unwrap_or_default().to_owned(),
                     token: record.number("token"),
                     until,
@@ -261,23 +275,23 @@ impl Member {
         }
     }
 
-    /// `wanted`: the locks of which it may want more.
+    /// `wanted`: of what it may want more.
     fn act(
         &mut self,
         index: usize,
         now: Instant,
         dice: &mut Dice,
-        wanted: Option<&[&str]>,
+        wanted: Option<&[Want]>,
         tags: &mut u64,
     ) {
         let own = self.role.own;
         let hand = &mut self.hands[index];
         match hand {
             Hand::Idle { until } if *until <= now => {
-                let Some(locks) = wanted else { return };
+                let Some(wants) = wanted else { return };
                 *tags += 1;
-                let (tag, lock) = (format!("t{tags}"), dice.pick(locks));
-                let mut line = format!("acquire {tag} c {lock}");
+                let tag = format!("t{tags}");
+                let (mut line, part) = dice.pick(wants).asked(&tag, dice);
                 let mut cancel = None;
                 match dice.below(10) {
                     0..=4 if dice.chance(20) => {
@@ -291,11 +305,8 @@ impl Member {
                 if short {
                     line += &format!(" lease={}ms", dice.between(200, 900));
                 }
-                if dice.chance(10) {
-                    line += " owner=request";
-                }
                 self.actor.tell(&line);
-                *hand = Hand::Asked { tag, cancel, short };
+                *hand = Hand::Asked { tag, part, cancel, short };
             }
             Hand::Asked { tag, cancel: cancel @ Some(_), .. }
                 if cancel.is_some_and(|it| it <= now) =>

@@ -1,7 +1,8 @@
 //! Windows of tries, each on a lock of its own, to be checked for linearizability.
 //!
 //! In a window every actor tries to get the lock and releases it, a few times. Leases are longer
-//! than the window, so that a lock is free only when it was released.
+//! than the window, so that a lock is free only when it was released. Where several may hold a name
+//! together, one window in three is of a read-write lock, and one of a semaphore.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The windows of a run.
 #[derive(Default)]
 pub(crate) struct Windows {
+    shares: bool,
     number: usize,
     since: Option<Instant>,
     players: Vec<Player>,
@@ -30,6 +32,9 @@ pub(crate) struct Windows {
 struct Player {
     name: String,
     window: usize,
+    /// How many play before it.
+    place: usize,
+    shares: bool,
     left: usize,
     tag: Option<String>,
     released: bool,
@@ -37,6 +42,11 @@ struct Player {
 }
 
 impl Windows {
+    /// `shares`: some are of names that several hold together.
+    pub fn new(shares: bool) -> Windows {
+        Windows { shares, ..Windows::default() }
+    }
+
     /// Lets each player do the next thing. `more`: a new window may begin.
     pub fn turn(&mut self, history: &History, crew: &mut Crew, more: bool) {
         let news = history.since(self.seen);
@@ -63,7 +73,9 @@ impl Windows {
             self.number += 1;
             self.since = Some(Instant::now());
             let ready = crew.members.iter().filter(|it| it.client.is_some() && !it.stopped);
-            self.players = ready.map(|it| Player::new(it.actor.name(), self.number)).collect();
+            let (window, shares) = (self.number, self.shares);
+            let player = |(place, name)| Player::new(name, window, place, shares);
+            self.players = ready.map(|it| it.actor.name()).enumerate().map(player).collect();
         }
     }
 
@@ -74,10 +86,12 @@ impl Windows {
 }
 
 impl Player {
-    fn new(name: &str, window: usize) -> Player {
+    fn new(name: &str, window: usize, place: usize, shares: bool) -> Player {
         Player {
             name: name.to_owned(),
             window,
+            place,
+            shares,
             left: ROUNDS,
             tag: None,
             released: false,
@@ -106,9 +120,20 @@ impl Player {
         self.left -= 1;
         let (window, left) = (self.window, self.left);
         let tag = format!("w{window}.{}.{left}", self.name);
-        actor.tell(&format!("acquire {tag} c window{window} wait=try lease=60000ms"));
+        let mode = self.mode();
+        actor.tell(&format!("acquire {tag} c window{window} wait=try lease=60000ms{mode}"));
         self.heard.clear();
         (self.tag, self.released) = (Some(tag), false);
         true
+    }
+
+    /// How it asks the next time.
+    fn mode(&self) -> String {
+        let turn = self.place + self.left;
+        match self.window % 3 {
+            1 if self.shares && !turn.is_multiple_of(3) => " mode=shared".to_owned(),
+            2 if self.shares => format!(" mode=permits:{}/3", 1 + turn % 2),
+            _ => String::new(),
+        }
     }
 }

@@ -6,6 +6,7 @@ mod kind;
 mod linear;
 mod store;
 pub mod table;
+mod want;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ use fault::Faults;
 pub use kind::Kind;
 use linear::Windows;
 pub use store::{LEASE, Store};
+use want::Want;
 
 /// One run.
 #[derive(Clone, Debug)]
@@ -42,14 +44,29 @@ pub struct Plan {
     pub cast: Vec<Role>,
     /// The locks that they want.
     pub locks: Vec<&'static str>,
+    /// The read-write locks that they want.
+    pub read_write: Vec<&'static str>,
+    /// The semaphores that they want, and how many permits each has.
+    pub semaphores: Vec<(&'static str, u32)>,
 }
 
 impl Plan {
-    /// Five of our own actors that want a few locks, under all faults of the store.
+    /// Five of our own actors that want a few locks, a read-write lock and a semaphore where the store
+    /// has them, under all faults of the store.
     #[must_use]
     pub fn new(seed: u64, span: Duration, kind: Kind) -> Plan {
         let (cast, locks) = (vec![Role::own(); 5], vec!["stock", "report", "invoice"]);
-        Plan { seed, span, kind, only: None, cast, locks }
+        let shares = kind != Kind::ZooKeeper;
+        let (read_write, semaphores) =
+            if shares { (vec!["prices"], vec![("mailers", 4)]) } else { (vec![], vec![]) };
+        Plan { seed, span, kind, only: None, cast, locks, read_write, semaphores }
+    }
+
+    fn wants(&self) -> Vec<Want> {
+        let locks = self.locks.iter().map(|it| Want::Lock(it));
+        let read_write = self.read_write.iter().map(|it| Want::ReadWrite(it));
+        let semaphores = self.semaphores.iter().map(|it| Want::Semaphore(it.0, it.1));
+        locks.chain(read_write).chain(semaphores).collect()
     }
 }
 
@@ -89,6 +106,7 @@ impl Outcome {
         found.lost += more.lost;
         found.killed += more.killed;
         found.abandoned += more.abandoned;
+        found.together += more.together;
         found.excused += more.excused;
         found.doubled += more.doubled;
         found.refused_writes += more.refused_writes;
@@ -113,9 +131,9 @@ pub fn run(plan: Plan) -> io::Result<Outcome> {
     let history = History::watched();
     let mut dice = Dice::new(plan.seed);
     let mut store = Store::start(plan.kind, folder.path(), &history)?;
-    let mut crew = Crew::start(&history, folder.path(), &mut store, &plan.cast, &plan.locks)?;
+    let mut crew = Crew::start(&history, folder.path(), &mut store, &plan.cast, &plan.wants())?;
     let mut faults = Faults::new(plan.kind, plan.only);
-    let mut windows = Windows::default();
+    let mut windows = Windows::new(!plan.read_write.is_empty());
     let end = Instant::now() + plan.span;
     while Instant::now() < end {
         faults.turn(&mut dice, &mut store, &mut crew)?;
@@ -137,7 +155,7 @@ pub fn run(plan: Plan) -> io::Result<Outcome> {
         }
     }
     if broken.is_empty() {
-        broken.extend(store.residue(&plan.locks, &crew.living()));
+        broken.extend(store.residue(&plan.wants(), &crew.living()));
     }
     // What they still have to say, they have said.
     crew.dismiss();

@@ -10,6 +10,7 @@ use fencelock_testkit::{Proxy, RedisServer, ZooKeeper};
 
 use crate::history::{History, LIMIT};
 use crate::run::Kind;
+use crate::run::want::Want;
 use crate::shim::{Shim, WrongClock};
 
 /// The lease of every client, so that it notices soon what is wrong.
@@ -177,11 +178,12 @@ impl Store {
     }
 
     /// What is left although nobody wants anything any more.
-    pub(crate) fn residue(&self, locks: &[&str], living: &BTreeSet<String>) -> Option<String> {
+    pub(crate) fn residue(&self, wants: &[Want], living: &BTreeSet<String>) -> Option<String> {
         let url = self.url();
         let look = || -> Result<Option<String>, fencelock::Error> {
             let client = Client::connect(&url)?;
-            for lock in locks.iter().copied() {
+            for want in wants.iter().copied() {
+                let (Want::Lock(lock) | Want::ReadWrite(lock) | Want::Semaphore(lock, _)) = want;
                 let Some(info) = client.inspect(lock)? else { continue };
                 // Those of the dead stay until they are passed over.
                 let hold = info.holds.iter().find(|it| living.contains(&it.client));
@@ -189,7 +191,12 @@ impl Store {
                 if hold.is_some() || waiter.is_some() {
                     return Ok(Some(format!("residue at {lock}: {hold:?} {waiter:?}")));
                 }
-                client.lock(lock)?.acquire_timeout(LIMIT)?.release()?;
+                // Nothing is missing, either.
+                let whole = match want {
+                    Want::Semaphore(_, of) => client.semaphore(lock, of)?.taking(of),
+                    _ => client.lock(lock)?,
+                };
+                whole.acquire_timeout(LIMIT)?.release()?;
             }
             Ok(None)
         };
