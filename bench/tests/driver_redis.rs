@@ -32,6 +32,12 @@ fn each_library_obeys_each_order() {
         let did = numbers(&driver.ask("hot 4 c 50", "did"));
         let [count, _, least, most, longest] = did[..] else { panic!("{library}: {did:?}") };
         assert!(least <= count / 4 && most >= count / 4 && longest > 0, "{library}: {did:?}");
+        for order in ["read 4 90 e 50", "permits 4 2 f 50"] {
+            driver.tell(order);
+            let (which, said) = driver.wait_for_any(["did", "cannot"]);
+            assert_eq!(which == 0, library.starts_with("fencelock"), "{library}: {order}: {said}");
+            assert!(which == 1 || numbers(&said)[0] >= 4, "{library}: {order}: {said}");
+        }
         driver.tell("reenter d 3 20");
         let (which, said) = driver.wait_for_any(["did", "cannot"]);
         assert_eq!(which == 0, library.starts_with("fencelock"), "{library}: {said}");

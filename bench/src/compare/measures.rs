@@ -54,19 +54,29 @@ pub struct Rates {
     pub who: fn(&Entrant) -> bool,
 }
 
-/// Everyone.
-fn all(_: &Entrant) -> bool {
-    true
+/// Everyone with a lock for one, or what looks like it.
+fn all(entrant: &Entrant) -> bool {
+    entrant.part != Part::Shared
 }
 
 /// Those whose lock it is.
 fn locks(entrant: &Entrant) -> bool {
-    entrant.part != Part::Bare
+    all(entrant) && entrant.part != Part::Bare
 }
 
 /// Those for whom there is one caller at a time.
 fn handing(entrant: &Entrant) -> bool {
-    entrant.library != "fencelock-no-handoff"
+    all(entrant) && entrant.library != "fencelock-no-handoff"
+}
+
+/// Those with a read-write lock. One of ours whose driver does not offer it says so.
+fn reading(entrant: &Entrant) -> bool {
+    entrant.part == Part::Ours || entrant.library.ends_with("read-write")
+}
+
+/// Those with permits.
+fn permitting(entrant: &Entrant) -> bool {
+    entrant.part == Part::Ours || entrant.library.ends_with("permits")
 }
 
 /// Locks, one caller at a time.
@@ -79,7 +89,7 @@ fn rivals(entrants: &[Entrant]) -> impl Iterator<Item = &Entrant> {
 }
 
 /// The measures of rates.
-pub const RATES: [Rates; 6] = [
+pub const RATES: [Rates; 9] = [
     Rates {
         name: "a pair, one caller",
         single: true,
@@ -127,6 +137,30 @@ pub const RATES: [Rates; 6] = [
         longer: 1,
         order: |team, span| format!("reenter {} 1 {span}", team.key("reentry")),
         who: rival,
+    },
+    Rates {
+        name: "a read-write lock, 90 of 100 read, 4 processes with 4 callers each",
+        single: false,
+        processes: 4,
+        longer: 5,
+        order: |team, span| format!("read 4 90 {} {span}", team.key("read4")),
+        who: reading,
+    },
+    Rates {
+        name: "a read-write lock, 16 readers in one process",
+        single: false,
+        processes: 1,
+        longer: 3,
+        order: |team, span| format!("read 16 100 {} {span}", team.key("read16")),
+        who: reading,
+    },
+    Rates {
+        name: "a semaphore of 4, 4 processes with 4 callers each",
+        single: false,
+        processes: 4,
+        longer: 5,
+        order: |team, span| format!("permits 4 4 {} {span}", team.key("permits4")),
+        who: permitting,
     },
 ];
 

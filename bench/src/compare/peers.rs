@@ -13,6 +13,8 @@ pub enum Part {
     Ours,
     /// Another lock.
     Peer,
+    /// What else another library has that several hold together: only beside ours of that kind.
+    Shared,
     /// The bare client, without a lock's promises.
     Bare,
 }
@@ -50,6 +52,8 @@ const LIBRARIES: [(&str, &[(&str, Part)]); 6] = [
             ("redisson-lock", Part::Peer),
             ("redisson-fair", Part::Peer),
             ("redisson-fenced", Part::Peer),
+            ("redisson-read-write", Part::Shared),
+            ("redisson-permits", Part::Shared),
             ("jedis", Part::Bare),
         ],
     ),

@@ -55,15 +55,41 @@ impl Share {
 
 /// A caller for each key acquires and releases it for `span`.
 pub(super) async fn pairs(keys: Vec<Key>, span: Duration) -> Result<Crowd> {
+    turns(keys.into_iter().map(|key| move |_| key.clone()), span).await
+}
+
+/// So many callers acquire a read-write lock for `span`, so many of a hundred times to read.
+pub(super) async fn reads(
+    sides: (Key, Key),
+    callers: usize,
+    percent: u64,
+    span: Duration,
+) -> Result<Crowd> {
+    let callers = (0..callers as u64).map(|caller| {
+        let (reader, writer) = sides.clone();
+        // Not all of them write at once.
+        move |turn| {
+            let at = turn + 3 * caller;
+            let reads = (at + 1) * percent / 100 > at * percent / 100;
+            if reads { reader.clone() } else { writer.clone() }
+        }
+    });
+    turns(callers, span).await
+}
+
+/// Callers each acquire and release, for `span`, the key of the turn.
+async fn turns<K>(callers: impl Iterator<Item = K>, span: Duration) -> Result<Crowd>
+where
+    K: Fn(u64) -> Key + Send + 'static,
+{
     let start = Instant::now();
-    let callers: Vec<_> = keys
-        .into_iter()
+    let callers: Vec<_> = callers
         .map(|key| {
             tokio::spawn(async move {
                 let mut share = Share { pairs: Vec::new(), longest: Duration::ZERO };
                 let mut asked = Instant::now();
                 while asked - start < span {
-                    let held = key.acquire().await?;
+                    let held = key(share.count()).acquire().await?;
                     share.longest = share.longest.max(asked.elapsed());
                     held.release().await?;
                     let next = Instant::now();

@@ -80,6 +80,19 @@ impl Library {
         })
     }
 
+    /// The sides of a read-write lock, the readers' first; `None` where that is not offered.
+    pub fn sides(&self, name: &str) -> Result<Option<(Key, Key)>> {
+        let Kind::Fencelock(client) = &self.kind else { return Ok(None) };
+        let lock = client.rw_lock(name)?;
+        Ok(Some((Key::Fencelock(lock.reader()), Key::Fencelock(lock.writer()))))
+    }
+
+    /// One of so many permits; `None` where that is not offered.
+    pub fn permit(&self, name: &str, of: u32) -> Result<Option<Key>> {
+        let Kind::Fencelock(client) = &self.kind else { return Ok(None) };
+        Ok(Some(Key::Fencelock(client.semaphore(name, of)?.taking(1))))
+    }
+
     /// Enters a lock that is held, again and again, while `held` locks are; `None` where that is not
     /// offered.
     pub async fn reenter(

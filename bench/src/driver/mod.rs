@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use crate::Result;
 use crate::local::Flavor;
 use crate::peer::nanos;
+use crowd::Crowd;
 use library::{Key, Library};
 
 /// Works for `library` at `url` until the input ends.
@@ -65,9 +66,15 @@ struct Driver {
 }
 
 impl Driver {
+    /// Lets a crowd work, and says how evenly.
+    fn fair(&self, crowd: impl Future<Output = Result<Crowd>>) -> Result<String> {
+        let crowd = self.runtime.block_on(crowd)?;
+        let (least, most, longest) = crowd.fairness();
+        Ok(format!("{} {least} {most} {}", did(crowd.total()), longest.as_nanos()))
+    }
+
     fn obey(&mut self, words: &[&str]) -> Result<String> {
         let library = &self.library;
-        let did = |(count, took): (u64, Duration)| format!("did {count} {}", took.as_nanos());
         Ok(match *words {
             ["pairs", key, span] => {
                 let crowd = crowd::pairs(vec![library.key(key)?], millis(span)?);
@@ -82,10 +89,22 @@ impl Driver {
             }
             ["hot", callers, key, span] => {
                 let keys = vec![library.key(key)?; callers.parse()?];
-                let crowd = self.runtime.block_on(crowd::pairs(keys, millis(span)?))?;
-                let (least, most, longest) = crowd.fairness();
-                format!("{} {least} {most} {}", did(crowd.total()), longest.as_nanos())
+                self.fair(crowd::pairs(keys, millis(span)?))?
             }
+            ["read", callers, percent, key, span] => match library.sides(key)? {
+                None => "cannot".to_owned(),
+                Some(sides) => {
+                    let (callers, percent) = (callers.parse()?, percent.parse()?);
+                    self.fair(crowd::reads(sides, callers, percent, millis(span)?))?
+                }
+            },
+            ["permits", callers, of, key, span] => match library.permit(key, of.parse()?)? {
+                None => "cannot".to_owned(),
+                Some(permit) => {
+                    let keys = vec![permit; callers.parse()?];
+                    self.fair(crowd::pairs(keys, millis(span)?))?
+                }
+            },
             ["reenter", key, held, span] => {
                 let entered = library.reenter(key, held.parse()?, millis(span)?);
                 self.runtime.block_on(entered)?.map_or_else(|| "cannot".to_owned(), did)
@@ -120,6 +139,10 @@ impl Driver {
             _ => return Err(format!("no order: {}", words.join(" ")).into()),
         })
     }
+}
+
+fn did((count, took): (u64, Duration)) -> String {
+    format!("did {count} {}", took.as_nanos())
 }
 
 async fn hold(tag: String, key: Key, released: oneshot::Receiver<()>) -> Result<()> {

@@ -4,6 +4,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.BrokenBarrierException;
 import java.util.concurrent.CyclicBarrier;
+import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 
 /** Callers, a thread for each, who begin at the same instant. */
@@ -87,12 +88,29 @@ final class Callers {
 
     /** Acquires and releases until the time is over. */
     static Work cycle(Mutex mutex, long nanos) {
+        return turns(any -> mutex, nanos);
+    }
+
+    /** The same on a read-write lock, so many of a hundred times to read; not all write at once. */
+    static Work reads(Side.Pair sides, int caller, int percent, long nanos) {
+        return turns(
+                turn -> {
+                    long at = turn + 3L * caller;
+                    boolean reads = (at + 1) * percent / 100 > at * percent / 100;
+                    return reads ? sides.reader() : sides.writer();
+                },
+                nanos);
+    }
+
+    /** The same with the mutex of each turn. */
+    private static Work turns(IntFunction<Mutex> mutexes, long nanos) {
         return began -> {
             int count = 0;
             long longest = 0;
             long[] spans = new long[4096];
             long next;
             for (long asked = began; asked - began < nanos; asked = next) {
+                Mutex mutex = mutexes.apply(count);
                 mutex.lock();
                 longest = Math.max(longest, System.nanoTime() - asked);
                 mutex.unlock();

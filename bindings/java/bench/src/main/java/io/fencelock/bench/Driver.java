@@ -76,6 +76,10 @@ final class Driver {
             case "keys" -> beside(
                     () -> keys(Integer.parseInt(order[1]), i -> order[2] + "-" + i, order[3]));
             case "hot" -> beside(() -> hot(Integer.parseInt(order[1]), order[2], order[3]));
+            case "read" -> beside(
+                    () -> read(number(order[1]), number(order[2]), order[3], order[4]));
+            case "permits" -> beside(
+                    () -> permits(number(order[1]), number(order[2]), order[3], order[4]));
             case "reenter" -> beside(
                     () -> reenter(order[1], Integer.parseInt(order[2]), nanos(order[3])));
             case "acquire" -> acquire(order[1], order[2], order[3]);
@@ -97,8 +101,33 @@ final class Driver {
     }
 
     private void hot(int callers, String key, String millis) throws Exception {
-        Total total = cycle(callers, any -> key, millis);
+        fair(cycle(callers, any -> key, millis));
+    }
+
+    private void read(int callers, int percent, String key, String millis) throws Exception {
+        if (side.pairs() == null) {
+            say("cannot");
+            return;
+        }
+        long nanos = nanos(millis);
+        fair(together(callers, i -> Callers.reads(side.pairs().apply(key), i, percent, nanos)));
+    }
+
+    private void permits(int callers, int of, String key, String millis) throws Exception {
+        if (side.permits() == null) {
+            say("cannot");
+            return;
+        }
+        long nanos = nanos(millis);
+        fair(together(callers, i -> Callers.cycle(side.permits().apply(key, of), nanos)));
+    }
+
+    private static void fair(Total total) {
         say("did", total.count(), total.nanos(), total.least(), total.most(), total.longest());
+    }
+
+    private static int number(String word) {
+        return Integer.parseInt(word);
     }
 
     private Total cycle(int callers, IntFunction<String> keys, String millis) throws Exception {

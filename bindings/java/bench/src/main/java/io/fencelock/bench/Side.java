@@ -1,7 +1,10 @@
 package io.fencelock.bench;
 
 import io.fencelock.DistributedLock;
+import io.fencelock.DistributedReadWriteLock;
+import io.fencelock.DistributedSemaphore;
 import io.fencelock.FencelockClient;
+import io.fencelock.Permit;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.ScriptOutputType;
 import io.lettuce.core.api.StatefulRedisConnection;
@@ -17,18 +20,35 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.BiFunction;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.LongConsumer;
 import java.util.function.LongFunction;
+import java.util.function.Supplier;
 import org.redisson.Redisson;
 import org.redisson.api.RLock;
+import org.redisson.api.RPermitExpirableSemaphore;
+import org.redisson.api.RReadWriteLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 import redis.clients.jedis.Jedis;
 import redis.clients.jedis.params.SetParams;
 
 /** A library, connected. A mutex of it is used by one thread, unless it is said to be shared. */
-record Side(Function<String, Mutex> mutexes, Runnable closing) implements AutoCloseable {
+record Side(
+        Function<String, Mutex> mutexes,
+        Function<String, Pair> pairs,
+        BiFunction<String, Integer, Mutex> permits,
+        Runnable closing)
+        implements AutoCloseable {
+    /** The sides of a read-write lock. */
+    record Pair(Mutex reader, Mutex writer) {}
+
+    private Side(Function<String, Mutex> mutexes, Runnable closing) {
+        this(mutexes, null, null, closing);
+    }
+
     /** The least that a lock with a fencing token can do: no queue, no re-entry, no renewal. */
     private static final String LOCK =
             "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', 30000) then"
@@ -51,6 +71,8 @@ record Side(Function<String, Mutex> mutexes, Runnable closing) implements AutoCl
             case "redisson-lock" -> redisson(url, client -> client::getLock);
             case "redisson-fair" -> redisson(url, client -> client::getFairLock);
             case "redisson-fenced" -> redisson(url, client -> client::getFencedLock);
+            case "redisson-read-write" -> redissonReadWrite(url);
+            case "redisson-permits" -> redissonPermits(url);
             case "jedis" -> new Side(key -> jedis(url, key), () -> {});
             case "jedis-bare" -> new Side(key -> bare(url, key), () -> {});
             case "lettuce" -> lettuce(url);
@@ -116,14 +138,81 @@ record Side(Function<String, Mutex> mutexes, Runnable closing) implements AutoCl
                             lease -> lock.withLease(Duration.ofMillis(lease)).lock(),
                             caller -> lock.acquireAsync());
                 },
+                key -> {
+                    DistributedReadWriteLock lock = client.readWriteLock(key);
+                    return new Pair(of(lock.readLock()), of(lock.writeLock()));
+                },
+                (key, of) -> {
+                    DistributedSemaphore semaphore = client.semaphore(key, of);
+                    return of(() -> semaphore.acquireUninterruptibly(1), Permit::close);
+                },
                 client::close);
+    }
+
+    /** A mutex of what gives something to give back. */
+    private static <T> Mutex of(Supplier<T> taking, Consumer<T> giving) {
+        return new Mutex() {
+            private T held;
+
+            @Override
+            public void lock() {
+                held = taking.get();
+            }
+
+            @Override
+            public void unlock() {
+                giving.accept(held);
+            }
+        };
+    }
+
+    private static Side redissonReadWrite(String url) {
+        RedissonClient client = connect(url);
+        return new Side(
+                any -> {
+                    throw new UnsupportedOperationException();
+                },
+                key -> {
+                    RReadWriteLock lock = client.getReadWriteLock("redisson/" + key);
+                    return new Pair(of(lock.readLock()), of(lock.writeLock()));
+                },
+                null,
+                client::shutdown);
+    }
+
+    private static Side redissonPermits(String url) {
+        RedissonClient client = connect(url);
+        return new Side(
+                any -> {
+                    throw new UnsupportedOperationException();
+                },
+                null,
+                (key, of) -> {
+                    RPermitExpirableSemaphore semaphore =
+                            client.getPermitExpirableSemaphore("redisson/" + key);
+                    semaphore.trySetPermits(of);
+                    return of(() -> taken(semaphore), semaphore::release);
+                },
+                client::shutdown);
+    }
+
+    private static String taken(RPermitExpirableSemaphore semaphore) {
+        try {
+            return semaphore.acquire(30, TimeUnit.SECONDS);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private static RedissonClient connect(String url) {
+        Config config = new Config();
+        config.useSingleServer().setAddress(url);
+        return Redisson.create(config);
     }
 
     private static Side redisson(
             String url, Function<RedissonClient, Function<String, ? extends RLock>> kind) {
-        Config config = new Config();
-        config.useSingleServer().setAddress(url);
-        RedissonClient client = Redisson.create(config);
+        RedissonClient client = connect(url);
         Function<String, ? extends RLock> locks = kind.apply(client);
         return new Side(
                 key -> {
