@@ -65,8 +65,10 @@ pub enum Command {
     Ls(Ls),
     /// Show who holds a lock and who waits for it
     Show(Show),
-    /// End every hold on a lock, whoever has it
+    /// End every hold on a lock, or one, whoever has it
     Break(Break),
+    /// Give a semaphore that is in use another number of permits
+    Resize(Resize),
     /// Check the store, and say what to do
     Doctor(Doctor),
     /// Sell the last items in stock from several processes at once, with and without a lock
@@ -179,6 +181,24 @@ pub struct Break {
     /// Break what was seen under this token, as `show` tells it; do not ask
     #[arg(long, value_name = "N")]
     pub token: Option<u64>,
+    /// Break this hold alone, by the beginning of its id as `show` tells it; do not ask
+    #[arg(long, value_name = "ID")]
+    pub hold: Option<String>,
+}
+
+/// `fencelock resize`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "It stays so until nobody holds or waits; whoever comes must say the new number. Nobody \
+        loses a permit: of fewer than are out, none is free until enough have come back. Who waits for \
+        more than there are is refused."
+)]
+pub struct Resize {
+    /// The semaphore's name
+    pub name: String,
+    /// How many permits it has from now on
+    #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub permits: u32,
 }
 
 /// `fencelock doctor`.

@@ -2,8 +2,7 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
-use fencelock::Broken;
-use fencelock::text;
+use fencelock::{Broken, HoldId, LockInfo, text};
 use serde::Serialize;
 
 use crate::args::{Break, Common};
@@ -31,6 +30,13 @@ struct Done<'a> {
 pub fn break_lock(common: &Common, asked: &Break) -> Result<u8, Failure> {
     let view = View::new(common);
     let broken = client::with(common, |client| async move {
+        if let Some(id) = &asked.hold {
+            let info = client.inspect(&asked.name).await?;
+            let Some((token, hold)) = named(info.as_ref(), id)? else { return Ok(Broken::NotHeld) };
+            eprintln!("{DANGER}");
+            let token = asked.token.unwrap_or(token);
+            return Ok(client.break_hold(&asked.name, token, hold).await?);
+        }
         let seen = match asked.token {
             Some(token) => token,
             None => match client.inspect(&asked.name).await? {
@@ -52,7 +58,10 @@ pub fn break_lock(common: &Common, asked: &Break) -> Result<u8, Failure> {
     let (said, code, count, later) = match broken {
         Broken::Ended(1) => (format!("ended 1 hold on {shown}"), exit::DONE, 1, None),
         Broken::Ended(n) => (format!("ended {n} holds on {shown}"), exit::DONE, n, None),
-        Broken::NotHeld => (format!("nobody holds {shown}"), exit::NO, 0, None),
+        Broken::NotHeld => match &asked.hold {
+            Some(id) => (format!("{shown} has no hold {}", text::visible(id)), exit::NO, 0, None),
+            None => (format!("nobody holds {shown}"), exit::NO, 0, None),
+        },
         Broken::ChangedHands(token) => {
             let said = format!(
                 "nothing was ended: {shown} has changed hands, and is held under token {token} now"
@@ -67,6 +76,18 @@ pub fn break_lock(common: &Common, asked: &Break) -> Result<u8, Failure> {
         false => print(&format!("{said}\n"))?,
     }
     Ok(code)
+}
+
+/// The hold whose id begins so, and its token.
+fn named(info: Option<&LockInfo>, id: &str) -> Result<Option<(u64, HoldId)>, Failure> {
+    let holds = info.map(|info| info.holds.as_slice()).unwrap_or_default();
+    let mut found = holds.iter().filter(|hold| hold.hold.to_string().starts_with(id));
+    let hold = found.next().map(|hold| (hold.token, hold.hold));
+    if found.next().is_some() {
+        let text = format!("several holds have ids that begin with {id:?}: say more of it");
+        return Err(Failure::with(exit::USAGE, text));
+    }
+    Ok(hold)
 }
 
 /// Asks the person at the terminal; without one, refuses.

@@ -10,6 +10,7 @@ mod exit;
 mod failure;
 mod list;
 mod report;
+mod resizing;
 mod run;
 mod show;
 mod span;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Ls(ls) => list::ls(&args.common, &ls),
         Command::Show(show) => show::show(&args.common, &show),
         Command::Break(asked) => breaking::break_lock(&args.common, &asked),
+        Command::Resize(asked) => resizing::resize(&args.common, &asked),
         Command::Doctor(asked) => doctor::doctor(&args.common, &asked),
         Command::Demo(asked) => demo::demo(&args.common, &asked),
         Command::DemoWorker(asked) => demo::worker::work(&asked),

@@ -10,6 +10,9 @@ use crate::table::{Cell, Side, Table};
 use crate::view::{BOLD, DIM, GOOD, ODD, View, print};
 use crate::{client, exit, span};
 
+/// So much of a hold's id tells it from any other; `break --hold` takes it.
+const SHOWN_ID: usize = 12;
+
 /// Shows one lock.
 pub fn show(common: &Common, show: &Show) -> Result<u8, Failure> {
     let view = View::new(common);
@@ -86,6 +89,7 @@ fn holds(lock: &LockReport) -> Table {
         ("MODE", Side::Left),
         ("TOKEN", Side::Right),
         ("WAIT WITHIN", Side::Right),
+        ("HOLD", Side::Left),
         ("", Side::Left),
     ]);
     for hold in &lock.holds {
@@ -97,6 +101,7 @@ fn holds(lock: &LockReport) -> Table {
             mode(hold.mode, hold.permits),
             hold.token.to_string().into(),
             count(hold.local_waiters),
+            hold.hold.chars().take(SHOWN_ID).collect::<String>().into(),
             Cell::new(ODD, if hold.claim { "handed over, not heard from yet" } else { "" }),
         ]);
     }

@@ -163,6 +163,63 @@ fn break_ends_what_was_seen_and_nobody_who_came_later() {
 }
 
 #[test]
+fn break_ends_one_hold_of_several_by_the_beginning_of_its_id() {
+    let place = Place::new();
+    let client = fencelock::Client::builder(&place.store).connect_blocking().unwrap();
+    let seats = client.semaphore("seats", 3).unwrap();
+    let (one, other) = (seats.acquire().unwrap(), seats.acquire().unwrap());
+    let seen = json(&place.output(&["show", "seats", "--json"]));
+    let id = |at: usize| seen["holds"][at]["hold"].as_str().unwrap().to_owned();
+    let page = stdout(&place.output(&["show", "seats"]));
+    let short = &id(0)[..12];
+    assert!(page.contains(short) && page.contains(&id(1)[..12]), "{page}");
+
+    let ended = place.output(&["break", "seats", "--hold", short]);
+    assert_eq!((code(&ended), stdout(&ended).as_str()), (0, "ended 1 hold on seats\n"));
+    assert!(stderr(&ended).contains("Danger"), "{}", stderr(&ended));
+    eventually("its holder is told", || !one.is_valid());
+    assert!(other.is_valid());
+    let again = place.output(&["break", "seats", "--hold", short]);
+    assert_eq!(code(&again), 1);
+    assert_eq!(stdout(&again), format!("seats has no hold {short}\n"));
+
+    let third = seats.acquire().unwrap();
+    let several = place.output(&["break", "seats", "--hold", ""]);
+    assert_eq!(code(&several), 2, "{}", stderr(&several));
+    assert!(other.is_valid() && third.is_valid());
+}
+
+#[test]
+fn resize_changes_the_number_of_permits_while_some_are_out() {
+    let place = Place::new();
+    let nobody = place.output(&["resize", "seats", "4"]);
+    assert_eq!(code(&nobody), 1);
+    assert!(stdout(&nobody).starts_with("nobody holds seats"), "{}", stdout(&nobody));
+
+    let client = fencelock::Client::builder(&place.store).connect_blocking().unwrap();
+    let seats = client.semaphore("seats", 1).unwrap();
+    let guard = seats.acquire().unwrap();
+    let waiting = std::thread::spawn(move || seats.acquire());
+    eventually("somebody waits", || {
+        json(&place.output(&["show", "seats", "--json"]))["waiting"] == 1
+    });
+    let done = place.output(&["resize", "seats", "2"]);
+    assert_eq!((code(&done), stdout(&done).as_str()), (0, "seats has 2 permits now\n"));
+    let other = waiting.join().unwrap().unwrap();
+    let seen = json(&place.output(&["show", "seats", "--json"]));
+    assert_eq!((&seen["permits"]["in_use"], &seen["permits"]["of"]), (&2.into(), &2.into()));
+    let done = place.output(&["resize", "seats", "5", "--json"]);
+    assert_eq!((code(&done), &json(&done)["resized"]), (0, &true.into()));
+    drop((guard, other));
+
+    let _holder = place.holder(&[], "job");
+    let lock = place.output(&["resize", "job", "4"]);
+    assert_eq!(code(&lock), 125);
+    assert!(stderr(&lock).contains("a lock's"), "{}", stderr(&lock));
+    assert_eq!(code(&place.output(&["resize", "seats", "0"])), 2);
+}
+
+#[test]
 fn doctor_finds_a_sqlite_store_sound() {
     let place = Place::new();
     let told = place.output(&["doctor", "--json"]);

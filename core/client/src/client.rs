@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fencelock_engine::request::{Break, Mode};
-use fencelock_engine::{Name, Time};
+use fencelock_engine::{HoldId, Name, Time};
 
 use crate::guard::Guard;
 use crate::handle::{self, Handle};
@@ -222,6 +222,39 @@ impl Client {
     /// ```
     pub async fn break_lock(&self, name: impl AsRef<str>, token: u64) -> Result<Broken> {
         let what = Break { lock: self.name(name)?, token, hold: None };
+        broken(
+            self.start(|core, now, listener| core.engine.break_lock(now, what, listener))?.await.0,
+        )
+    }
+
+    /// Ends one hold, as [`inspect`](Client::inspect) names it with its token: one reader of several, or
+    /// one who has permits. The others stay; as [`break_lock`](Client::break_lock) in all else.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Cancel safety
+    /// As there.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+    /// # let client = fencelock::Client::connect("memory:").await?;
+    /// let seats = client.semaphore("broken seats", 2)?;
+    /// let (one, other) = (seats.acquire().await?, seats.acquire().await?);
+    /// let seen = client.inspect("broken seats").await?.unwrap().holds;
+    /// let broken = client.break_hold("broken seats", seen[0].token, seen[0].hold).await?;
+    /// assert_eq!(broken, fencelock::Broken::Ended(1));
+    /// one.lost().await;
+    /// assert!(other.is_valid());
+    /// # Ok(()) }
+    /// ```
+    pub async fn break_hold(
+        &self,
+        name: impl AsRef<str>,
+        token: u64,
+        hold: HoldId,
+    ) -> Result<Broken> {
+        let what = Break { lock: self.name(name)?, token, hold: Some(hold) };
         broken(
             self.start(|core, now, listener| core.engine.break_lock(now, what, listener))?.await.0,
         )

@@ -280,6 +280,13 @@ impl Lock {
         })
     }
 
+    pub(crate) fn start_resize(&self, of: u32) -> Result<Wait> {
+        let name = &self.inner.name;
+        Wait::begin(self.inner.shared(), |core, now, listener| {
+            core.engine.resize(now, name, of, listener)
+        })
+    }
+
     fn start_ask(&self, mode: Mode, limit: Limit, attach: Option<Token>) -> Result<Started> {
         let owner = self.identity.owner();
         let permits = matches!(mode, Mode::Permits { .. });

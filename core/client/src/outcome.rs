@@ -42,6 +42,13 @@ pub(crate) fn broken(outcome: Outcome) -> Result<Broken> {
     }
 }
 
+pub(crate) fn resized(outcome: Outcome) -> Result<bool> {
+    match outcome {
+        Outcome::Resized(used) => Ok(used),
+        other => Err(failed(other)),
+    }
+}
+
 pub(crate) fn revoked(outcome: Outcome) -> Result<bool> {
     match outcome {
         Outcome::Revoked(told) => Ok(told),

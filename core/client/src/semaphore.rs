@@ -6,7 +6,7 @@ use fencelock_engine::request::Mode;
 
 use crate::guard::Guard;
 use crate::lock::{Limit, Lock};
-use crate::outcome::inspected;
+use crate::outcome::{inspected, resized};
 use crate::{LockInfo, Result};
 
 /// A semaphore on a store, with the options of its acquisitions: a number of permits, of which each
@@ -149,6 +149,32 @@ impl Semaphore {
     /// Safe to drop.
     pub async fn available_permits(&self) -> Result<u32> {
         Ok(self.free(inspected(self.lock.start_inspect()?.await.0)?))
+    }
+
+    /// Gives the semaphore `of` permits, 1 to 1,000,000, until nobody holds or waits; `false` when nobody
+    /// does, and whoever comes next says how many there are. Of more, whoever fits now enters at once. Of
+    /// fewer, nobody loses a permit, and nobody enters until enough have come back; who waits for more than
+    /// there are fails with `InvalidArgument`. It is set, not added: to say it again changes nothing.
+    ///
+    /// Everybody who comes after it must name the new number: this handle keeps the one it was told.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for the number; `Misconfigured` while the name is a lock's; `Unsupported`,
+    /// `Unavailable`, `Closed`.
+    ///
+    /// # Cancel safety
+    /// Once polled, it may happen although the future is dropped.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+    /// # let client = fencelock::Client::connect("memory:").await?;
+    /// let one = client.semaphore("seats", 1)?.acquire().await?;
+    /// assert!(client.semaphore("seats", 1)?.resize(2).await?);
+    /// let other = client.semaphore("seats", 2)?.acquire().await?;
+    /// # drop((one, other)); Ok(()) }
+    /// ```
+    pub async fn resize(&self, of: u32) -> Result<bool> {
+        resized(self.lock.start_resize(of)?.await.0)
     }
 
     /// How many permits a lock's state leaves.

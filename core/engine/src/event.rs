@@ -70,6 +70,8 @@ pub enum Outcome {
     Listed(Vec<Name>),
     /// What became of a break.
     Broken(Broken),
+    /// A semaphore was asked to have another number of permits: whether anybody holds or waits.
+    Resized(bool),
     /// Whether there was a holder to ask.
     Revoked(bool),
     /// The store answered: its time in microseconds.

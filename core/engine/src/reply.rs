@@ -32,6 +32,9 @@ pub enum Body {
     /// To [`Op::Convert`](crate::request::Op::Convert): granted when the hold is in the mode that was
     /// asked for.
     Convert(State),
+    /// To [`Op::Resize`](crate::request::Op::Resize): whether anybody holds or waits. Otherwise there was
+    /// nothing to change.
+    Resize(bool),
     /// To [`Op::Break`](crate::request::Op::Break).
     Break(Broken),
     /// To [`Op::Revoke`](crate::request::Op::Revoke): whether there was a holder.
@@ -60,6 +63,12 @@ pub enum Standing {
     /// The explicit owner has the lock shared and wants it for itself: it would wait for its own
     /// hold. It is not queued.
     Deadlock,
+    /// It waited for more permits than there are since the semaphore was resized. It is not queued any
+    /// more.
+    Doomed {
+        /// How many there are.
+        of: u32,
+    },
 }
 
 /// The state of one hold, as every reply about it carries it.

@@ -93,6 +93,8 @@ pub enum Op {
     },
     /// Make an exclusive hold shared, or a lone shared one exclusive.
     Convert(Convert),
+    /// Set how many permits there are for those who hold or wait.
+    Resize(Resize),
     /// End the holds that an operator saw, whoever has them.
     Break(Break),
     /// Ask the holder, whoever it is, to give the lock up soon. Only where it is not told of waiters
@@ -233,6 +235,16 @@ impl Convert {
     pub fn new(lock: Name, hold: HoldId, to: Mode, lease: Duration, not_after: u64) -> Convert {
         Convert { lock, hold, to, lease, not_after, floor: 0, used: 0, told: true, losses: 0 }
     }
+}
+
+/// Set how many permits a semaphore has, until nobody holds or waits. Nobody is ended: where more are out
+/// than there are, nobody enters until enough have come back. Harmless when repeated.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Resize {
+    /// Which semaphore.
+    pub lock: Name,
+    /// How many permits it has from now on.
+    pub of: u32,
 }
 
 /// End the holds of a tenure that an operator saw, and of none that came after it. Harmless when

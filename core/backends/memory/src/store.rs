@@ -122,6 +122,11 @@ impl State {
                 });
                 Body::Convert(state.map_err(Failure::Refused)?)
             }
+            Op::Resize(ask) => {
+                let resized = records
+                    .touch(now, &ask.lock, RETENTION, |record| record.resize(now, ask, &mut post));
+                Body::Resize(resized.map_err(Failure::Refused)?)
+            }
             Op::Break(what) => Body::Break(records.touch(now, &what.lock, RETENTION, |record| {
                 record.break_lock(now, what, &mut post)
             })),

@@ -93,6 +93,9 @@ impl<'a> Batch<'a> {
             Op::Convert(ask) => self
                 .touch(&ask.lock, None, |record, post| record.convert(now, caller, ask, post))?
                 .and_then(|state| state.map(Body::Convert)),
+            Op::Resize(ask) => self
+                .touch(&ask.lock, None, |record, post| record.resize(now, ask, post))?
+                .and_then(|resized| resized.map(Body::Resize)),
             Op::Break(what) => self
                 .touch(&what.lock, None, |record, post| record.break_lock(now, what, post))?
                 .map(Body::Break),

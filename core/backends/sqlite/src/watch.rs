@@ -98,7 +98,8 @@ impl Watch {
             | Standing::Released
             | Standing::Gone
             | Standing::NotHeld
-            | Standing::Deadlock => {
+            | Standing::Deadlock
+            | Standing::Doomed { .. } => {
                 self.forget(hold);
             }
         }

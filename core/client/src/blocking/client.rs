@@ -13,7 +13,7 @@ use crate::handle;
 use crate::outcome::{broken, inspected, listed, pinged, revoked, some};
 use crate::ticket::Ticket;
 use crate::uncancelled::uncancelled;
-use crate::{Broken, Capabilities, LockInfo, Metrics, Name, Result, cork};
+use crate::{Broken, Capabilities, HoldId, LockInfo, Metrics, Name, Result, cork};
 
 /// A connection to a store, for threads. Cheap to clone; all clones are the same client.
 ///
@@ -111,6 +111,17 @@ impl Client {
     /// As there.
     pub fn break_lock(&self, name: impl AsRef<str>, token: u64) -> Result<Broken> {
         let what = Break { lock: self.inner.name(name)?, token, hold: None };
+        let wait =
+            self.inner.start(|core, now, listener| core.engine.break_lock(now, what, listener))?;
+        broken(self.driver.wait(wait).0)
+    }
+
+    /// Ends one hold of a lock; see [`crate::Client::break_hold`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn break_hold(&self, name: impl AsRef<str>, token: u64, hold: HoldId) -> Result<Broken> {
+        let what = Break { lock: self.inner.name(name)?, token, hold: Some(hold) };
         let wait =
             self.inner.start(|core, now, listener| core.engine.break_lock(now, what, listener))?;
         broken(self.driver.wait(wait).0)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::Result;
 use crate::blocking::{Driver, Guard, Lock};
 use crate::lock::Limit;
-use crate::outcome::inspected;
+use crate::outcome::{inspected, resized};
 
 /// A semaphore on a store, for threads; see [`crate::Semaphore`].
 ///
@@ -112,6 +112,14 @@ impl Semaphore {
     pub fn available_permits(&self) -> Result<u32> {
         let outcome = self.driver.wait(self.inner.lock().start_inspect()?).0;
         Ok(self.inner.free(inspected(outcome)?))
+    }
+
+    /// Gives the semaphore another number of permits; see [`crate::Semaphore::resize`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn resize(&self, of: u32) -> Result<bool> {
+        resized(self.driver.wait(self.inner.lock().start_resize(of)?).0)
     }
 
     /// A handle whose every acquire takes `count` permits; see [`crate::Semaphore::taking`].

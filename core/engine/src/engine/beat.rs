@@ -272,6 +272,7 @@ impl<C: Clone> Engine<C> {
             }
             (At::Held, _) => self.vanish(now, key, LossReason::Gone),
             (At::Queued, Standing::Deadlock) => self.deadlocked(now, key),
+            (At::Queued, Standing::Doomed { of }) => self.doomed(now, key, of),
             (At::Queued, _) => {
                 // The store forgot the waiter: back into the queue, at the same place. Under a new
                 // id if the old one cannot be queued any more, so that a late push finds nothing.

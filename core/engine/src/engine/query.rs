@@ -9,7 +9,7 @@ use crate::event::{Effect, Outcome};
 use crate::name::Name;
 use crate::options::Keeping;
 use crate::reply::{Body, Failure, LockInfo, RefusalKind, Reply};
-use crate::request::{Break, Op};
+use crate::request::{Break, Mode, Op, Resize};
 use crate::time::Time;
 
 /// A question until its answer.
@@ -48,6 +48,15 @@ impl<C: Clone> Engine<C> {
     /// after it. Completes with [`Outcome::Broken`].
     pub fn break_lock(&mut self, now: Time, what: Break, call: C) {
         self.query(now, Op::Break(what), call);
+    }
+
+    /// Sets how many permits a semaphore has for those who hold or wait. Completes with
+    /// [`Outcome::Resized`].
+    pub fn resize(&mut self, now: Time, name: &Name, of: u32, call: C) {
+        match (Mode::Permits { count: 1, of }).check() {
+            Ok(()) => self.query(now, Op::Resize(Resize { lock: name.clone(), of }), call),
+            Err(error) => self.effects.push_back(Effect::Complete(call, Outcome::Failed(error))),
+        }
     }
 
     /// Asks the holder of a lock to give it up soon. Completes with [`Outcome::Revoked`]; fails as
@@ -118,6 +127,7 @@ impl<C: Clone> Engine<C> {
                 Body::Inspect(info) => Outcome::Inspected(info.map(|info| self.corrected(info))),
                 Body::List(names) => Outcome::Listed(names),
                 Body::Break(broken) => Outcome::Broken(broken),
+                Body::Resize(resized) => Outcome::Resized(resized),
                 Body::Revoke(told) => Outcome::Revoked(told),
                 _ => Outcome::Time(reply.now),
             },

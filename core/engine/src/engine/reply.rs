@@ -140,6 +140,7 @@ impl<C: Clone> Engine<C> {
                 self.advance(now, key);
             }
             Standing::Deadlock => self.deadlocked(now, key),
+            Standing::Doomed { of } => self.doomed(now, key, of),
             Standing::NotHeld => {
                 if let Some(entry) = self.entries.get_mut(key) {
                     entry.at = if entry.exposed_until > 0 { At::Unclear } else { At::Nowhere };
@@ -156,6 +157,19 @@ impl<C: Clone> Engine<C> {
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.at = if entry.exposed_until > 0 { At::Unclear } else { At::Nowhere };
         self.fail_waiters(now, key, &would_deadlock(), false);
+        self.advance(now, key);
+    }
+
+    /// The store ended a wait for more permits than there are.
+    pub(super) fn doomed(&mut self, now: Time, key: Key, of: u32) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.at = if entry.exposed_until > 0 { At::Unclear } else { At::Nowhere };
+        let count = entry.mode.permits().unwrap_or(0);
+        let text = format!(
+            "{count} permits were asked for, and the semaphore was resized and has {of}: ask for \
+             no more than these"
+        );
+        self.fail_waiters(now, key, &Error::new(ErrorKind::InvalidArgument, text), false);
         self.advance(now, key);
     }
 

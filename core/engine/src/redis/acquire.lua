@@ -40,7 +40,9 @@ if hold then
 end
 
 local joins, waits_for_itself = tie(s, owner, mode)
-if waits_for_itself then return answer(deadlock(s, waiter, floor)) end
+if waits_for_itself then return answer(end_wait(s, waiter, floor, 8, 0)) end
+local _, of = permits(waiter and waiter.mode or '')
+if waiter and hopeless(s, waiter) == 7 then return answer(end_wait(s, waiter, floor, 7, of)) end
 
 if waiter then
   settle(s, id, floor)

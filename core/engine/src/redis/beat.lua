@@ -14,9 +14,9 @@ local function beat_slowly(i)
     if held.mode == '' then s.last = math.max(s.last, now, used + BLOCK) end
   end
   if waiter then
-    local _, waits_for_itself = tie(s, waiter.owner, waiter.mode)
-    if waits_for_itself then
-      local state = deadlock(s, waiter, 0)
+    local standing, of = hopeless(s, waiter)
+    if standing then
+      local state = end_wait(s, waiter, 0, standing, of)
       save(s)
       return state
     end

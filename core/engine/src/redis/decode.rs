@@ -8,7 +8,7 @@ use crate::redis::error::{garbled, kind_of_others, refusal, wants_all_keys};
 use crate::redis::layout::decode_record;
 use crate::redis::value::Value;
 use crate::reply::{Abandoned, Body, Broken, Refusal, Released, Reply, Standing, State};
-use crate::request::Op;
+use crate::request::{Mode, Op};
 use crate::store::{other_kind, revoke_unsupported};
 
 /// A token, or the end of a block: above 2^53 the scripts cannot count.
@@ -48,6 +48,7 @@ impl Codec {
             Op::Acquire(ask) => &ask.lock,
             Op::Release(release) => &release.lock,
             Op::Convert(ask) => &ask.lock,
+            Op::Resize(ask) => &ask.lock,
             Op::Break(what) => &what.lock,
             Op::Inspect(name) | Op::Revoke(name) => name,
             Op::Beat(_) | Op::List { .. } | Op::Time => return refusal(text, None, &self.secrets),
@@ -55,6 +56,7 @@ impl Codec {
         let asked = match op {
             Op::Acquire(ask) => Some(ask.mode),
             Op::Convert(ask) => Some(ask.to),
+            Op::Resize(ask) => Some(Mode::Permits { count: 1, of: ask.of }),
             _ => None,
         };
         if let Some((asked, of)) = asked.zip(kind_of_others(text)) {
@@ -104,6 +106,7 @@ impl Codec {
                 2 => Released::Unknown,
                 _ => return None,
             }),
+            Op::Resize(_) => Body::Resize(rest.first()?.number()? > 0),
             Op::Break(_) => {
                 let [ended, later] = rest else { return None };
                 Body::Break(match (ended.number()?, token(later.number()?)?) {
@@ -155,6 +158,7 @@ fn name_of(op: &Op) -> &'static str {
         Op::Inspect(_) => "inspect",
         Op::List { .. } => "list",
         Op::Convert(_) => "convert",
+        Op::Resize(_) => "resize",
         Op::Break(_) => "break",
         Op::Revoke(_) => "revoke",
         Op::Time => "time",
@@ -191,6 +195,7 @@ fn state(fields: &[Value]) -> Option<State> {
         4 => Standing::Released,
         5 => Standing::Gone,
         6 => Standing::NotHeld,
+        7 => Standing::Doomed { of: count(4)? },
         8 => Standing::Deadlock,
         _ => return None,
     };
@@ -207,7 +212,7 @@ fn state(fields: &[Value]) -> Option<State> {
         expires_in,
         others_waiting,
         ahead,
-        ticket: field(4)?,
+        ticket: if standing == Standing::Queued { field(4)? } else { 0 },
         publish_failed: field(5)? != 0,
         ..State::bare(standing)
     })

@@ -4,7 +4,7 @@ use crate::id::OwnerId;
 use crate::name::Name;
 use crate::redis::codec::{Codec, Command, Inbox, KEYS, NARROW};
 use crate::redis::script::{
-    ACQUIRE_AT, BEAT_AT, BREAK_AT, CONVERT_AT, INSPECT_AT, RELEASE_AT, SCRIPTS,
+    ACQUIRE_AT, BEAT_AT, BREAK_AT, CONVERT_AT, INSPECT_AT, RELEASE_AT, RESIZE_AT, SCRIPTS,
 };
 use crate::redis::words::Words;
 use crate::request::{Acquire, Beat, Convert, Mode, Op, Release};
@@ -43,6 +43,11 @@ impl Codec {
                 self.script_of(RELEASE_AT, &release.lock, keys, args)
             }
             Op::Convert(ask) => self.script(CONVERT_AT, &ask.lock, self.conversion(ask)),
+            Op::Resize(ask) => {
+                let mut args = Words::with_capacity(1, 8);
+                args.number(u64::from(ask.of));
+                self.script(RESIZE_AT, &ask.lock, args)
+            }
             Op::Inspect(name) => self.script(INSPECT_AT, name, Words::default()),
             Op::Break(what) => {
                 let mut args = Words::with_capacity(2, 24);

@@ -177,6 +177,15 @@ local function tie(s, owner, mode)
   return token and token + 0
 end
 
+-- Whether nothing would end a wait: 8 for an explicit owner's own hold; 7 for more permits than there
+-- are, and how many there are.
+local function hopeless(s, w)
+  local _, waits_for_itself = tie(s, w.owner, w.mode)
+  if waits_for_itself then return 8, 0 end
+  local count, of = permits(w.mode)
+  if count > of then return 7, of end
+end
+
 -- Whether one more hold may stand beside the present ones.
 local function fits(s, mode)
   if mode == '' then return s.held == 0 end
@@ -283,23 +292,25 @@ local function first(s)
   end
 end
 
+-- How many permits those say who hold or wait, 0 for a lock's; nothing where nobody does.
+local function kind_of(s)
+  if s.held > 0 then return s.of end
+  if s.count == 0 then return end
+  if s.v == 1 then return 0 end
+  local id = call('ZRANGEBYSCORE', s.order, '0', '+inf', 'LIMIT', '0', '1')[1]
+    or call('ZREVRANGEBYSCORE', s.order, '(0', '-inf', 'LIMIT', '0', '1')[1]
+  local w = id and waiter_of(s, id)
+  if not w then return end
+  local _, of = permits(w.mode)
+  return of
+end
+
 -- Whether somebody of another kind holds or waits: the number of permits that they say, 0 for a lock's.
 -- Entries of another kind that are silent go.
 local function other_kind(s, mode)
   local _, asked = permits(mode)
-  local of = s.of
-  if s.held == 0 then
-    if s.count == 0 then return end
-    of = 0
-    if s.v == 2 then
-      local id = call('ZRANGEBYSCORE', s.order, '0', '+inf', 'LIMIT', '0', '1')[1]
-        or call('ZREVRANGEBYSCORE', s.order, '(0', '-inf', 'LIMIT', '0', '1')[1]
-      local w = id and waiter_of(s, id)
-      if not w then return end
-      _, of = permits(w.mode)
-    end
-  end
-  if of == asked then return end
+  local of = kind_of(s)
+  if not of or of == asked then return end
   if s.held > 0 then return digits('%d', of) end
   for from = 0, s.listed, BATCH do
     for _, id in ipairs(call('ZRANGEBYSCORE', s.order, '0', '+inf', 'LIMIT', from, BATCH)) do
@@ -327,8 +338,7 @@ local function settle(s, caller, floor)
       if not taken and s.excl > 0 then break end
       w = first(s)
       if not w then break end
-      local _, waits_for_itself = tie(s, w.owner, w.mode)
-      silent = not is_live(w) or waits_for_itself
+      silent = not is_live(w) or hopeless(s, w)
       if not silent and not fits(s, w.mode) then break end
     end
     if silent then
@@ -405,9 +415,9 @@ local function standing(s, id)
   return { 1, s.token, expires, ahead, w.ticket, s.failed }
 end
 
--- Ends a wait of an explicit owner for its own hold.
-local function deadlock(s, w, floor)
+-- Ends a wait that is hopeless.
+local function end_wait(s, w, floor, standing, of)
   if w then leave(s, w) end
   settle(s, nil, floor)
-  return { 8, s.token, -1, 0, 0, s.failed }
+  return { standing, s.token, -1, 0, of, s.failed }
 end

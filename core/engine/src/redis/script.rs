@@ -75,6 +75,14 @@ const BREAK: &str = concat!(
     include_str!("rules.lua"),
     include_str!("break.lua")
 );
+const RESIZE: &str = concat!(
+    include_str!("time.lua"),
+    include_str!("prelude.lua"),
+    include_str!("holds.lua"),
+    include_str!("keeping.lua"),
+    include_str!("rules.lua"),
+    include_str!("resize.lua")
+);
 const INSPECT: &str = concat!(include_str!("time.lua"), include_str!("inspect.lua"));
 
 pub(super) const ACQUIRE_AT: usize = 0;
@@ -83,9 +91,10 @@ pub(super) const RELEASE_AT: usize = 2;
 pub(super) const BREAK_AT: usize = 3;
 pub(super) const INSPECT_AT: usize = 4;
 pub(super) const CONVERT_AT: usize = 5;
+pub(super) const RESIZE_AT: usize = 6;
 
 /// All scripts, each at its place.
-pub(super) static SCRIPTS: LazyLock<[Script; 6]> = LazyLock::new(|| {
+pub(super) static SCRIPTS: LazyLock<[Script; 7]> = LazyLock::new(|| {
     [
         Script::new("acquire", ACQUIRE),
         Script::new("beat", BEAT),
@@ -93,5 +102,6 @@ pub(super) static SCRIPTS: LazyLock<[Script; 6]> = LazyLock::new(|| {
         Script::new("break", BREAK),
         Script::new("inspect", INSPECT),
         Script::new("convert", CONVERT),
+        Script::new("resize", RESIZE),
     ]
 });

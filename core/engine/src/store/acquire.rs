@@ -62,7 +62,10 @@ impl Record {
         if heard != Heard::Nobody && self.waiters.get(ask.hold).is_some() {
             let tie = self.tie(ask.owner.as_ref(), ask.mode);
             if tie == Tie::Deadlock && !planted!(OwnHoldAwaited) {
-                return Ok(self.deadlock(ask.hold, &settle, out));
+                return Ok(self.end_wait(ask.hold, Standing::Deadlock, &settle, out));
+            }
+            if let Some(doomed) = self.waiters.get(ask.hold).and_then(StoredWaiter::is_doomed) {
+                return Ok(self.end_wait(ask.hold, doomed, &settle, out));
             }
             settle.caller = Some(ask.hold);
             let mut settled = self.settle(&settle, out);
@@ -73,7 +76,7 @@ impl Record {
             return Ok(self.try_now(now, caller, ask, None, Settled::default()));
         }
         if self.tie(ask.owner.as_ref(), ask.mode) == Tie::Deadlock {
-            return Ok(self.deadlock(ask.hold, &settle, out));
+            return Ok(self.end_wait(ask.hold, Standing::Deadlock, &settle, out));
         }
         match (ask.attach, ask.wait) {
             (None, Some(wait)) => Ok(self.enqueue(caller, ask, wait, &mut settle, out)),
@@ -133,16 +136,18 @@ impl Record {
         self.standing(now, ask.hold, settled)
     }
 
-    /// Ends a wait of an explicit owner for its own hold.
-    pub(super) fn deadlock(
+    /// Ends a wait that nothing would end: of an explicit owner for its own hold, or for more permits
+    /// than there are.
+    pub(super) fn end_wait(
         &mut self,
         hold: HoldId,
+        standing: Standing,
         settle: &Settle<'_>,
         out: &mut dyn Announce,
     ) -> State {
         self.waiters.remove(hold);
         let settled = self.settle(settle, out);
-        State { publish_failed: settled.publish_failed, ..self.state(Standing::Deadlock) }
+        State { publish_failed: settled.publish_failed, ..self.state(standing) }
     }
 
     /// Only with a bug that was planted.

@@ -5,7 +5,7 @@ use crate::reply::{Refusal, Standing, State};
 use crate::request::Beat;
 use crate::store::mode::Tie;
 use crate::store::queue::Heard;
-use crate::store::record::{Announce, Caller, Record};
+use crate::store::record::{Announce, Caller, Record, StoredWaiter};
 use crate::store::refusal::check_clock;
 use crate::store::settle::{Settle, Settled};
 use crate::time::micros_up;
@@ -54,7 +54,10 @@ impl Record {
         let waits = self.waiters.get(beat.hold);
         let ties = waits.is_some_and(|it| self.tie(it.owner.as_ref(), it.mode) == Tie::Deadlock);
         if ties && !planted!(OwnHoldAwaited) {
-            return Ok(self.deadlock(beat.hold, &settle, out));
+            return Ok(self.end_wait(beat.hold, Standing::Deadlock, &settle, out));
+        }
+        if let Some(doomed) = self.waiters.get(beat.hold).and_then(StoredWaiter::is_doomed) {
+            return Ok(self.end_wait(beat.hold, doomed, &settle, out));
         }
         let passed_over = planted!(OwnerPassedOver) && !self.holds.is_empty();
         let mut settled = if passed_over { Settled::default() } else { self.settle(&settle, out) };

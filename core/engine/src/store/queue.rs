@@ -133,6 +133,11 @@ impl Queue {
         }
     }
 
+    /// Changes how those who wait want to share the lock; nobody's place.
+    pub(super) fn change_modes(&mut self, change: impl Fn(&mut Mode)) {
+        self.entries.values_mut().for_each(|waiter| change(&mut waiter.mode));
+    }
+
     /// How many are to be served.
     pub(super) fn listed(&self) -> usize {
         self.listed.len()

@@ -30,6 +30,17 @@ pub(crate) fn convert_unsupported() -> Refusal {
     }
 }
 
+/// A semaphore keeps its number while it is used.
+pub(crate) fn resize_unsupported() -> Refusal {
+    Refusal {
+        kind: RefusalKind::Unsupported,
+        message:
+            "this store cannot change the number of permits while some are out; let all who use \
+                  the semaphore end, and name the new number then"
+                .to_owned(),
+    }
+}
+
 /// Holders are told of waiters without being asked.
 pub fn revoke_unsupported() -> Refusal {
     Refusal {

@@ -168,6 +168,9 @@ impl Record {
         {
             return Some(Next::Silent(first.hold));
         }
+        if first.is_doomed().is_some() {
+            return Some(Next::Silent(first.hold));
+        }
         if !fits && planted!(WhoFitsPasses) {
             return self.planted_passer(now).map(Next::Live);
         }

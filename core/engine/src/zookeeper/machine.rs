@@ -144,6 +144,9 @@ impl Machine {
                 Op::Convert(_) => {
                     self.fail(id, Failure::Refused(crate::store::convert_unsupported()));
                 }
+                Op::Resize(_) => {
+                    self.fail(id, Failure::Refused(crate::store::resize_unsupported()));
+                }
                 Op::Break(what) => self.break_lock(id, what),
                 Op::Revoke(name) => self.revoke(id, name),
                 Op::Time => self.time(id),

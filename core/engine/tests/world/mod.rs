@@ -389,6 +389,10 @@ impl World {
                 let record = records.entry(ask.lock.clone()).or_default();
                 record.convert(now, &caller, ask, out).map(Body::Convert)
             }
+            Op::Resize(ask) => {
+                let record = records.entry(ask.lock.clone()).or_default();
+                record.resize(now, ask, out).map(Body::Resize)
+            }
             Op::Break(what) => {
                 let record = records.entry(what.lock.clone()).or_default();
                 Ok(Body::Break(record.break_lock(now, what, out)))

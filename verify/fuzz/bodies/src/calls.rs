@@ -225,6 +225,7 @@ impl Play {
                 Op::Inspect(_) => Body::Inspect(None),
                 Op::List { .. } => Body::List(Vec::new()),
                 Op::Convert(_) => Body::Convert(state(bytes)),
+                Op::Resize(_) => Body::Resize(bytes.below(2) == 0),
                 Op::Break(what) => Body::Break(
                     [Broken::Ended(1), Broken::NotHeld, Broken::ChangedHands(what.token)]
                         [bytes.below(3)],

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fencelock_engine::redis::{Codec, Listing, Value, decode_record};
 use fencelock_engine::reply::Body;
-use fencelock_engine::request::{Acquire, Beat, Break, Convert, Mode, Op, Release};
+use fencelock_engine::request::{Acquire, Beat, Break, Convert, Mode, Op, Release, Resize};
 use fencelock_engine::{ClientId, HoldId, Name};
 
 use crate::bytes::Bytes;
@@ -51,6 +51,7 @@ pub fn codec(bytes: &[u8]) {
         }
         (Op::Release(_), Body::Release(_))
         | (Op::Inspect(_), Body::Inspect(_))
+        | (Op::Resize(_), Body::Resize(_))
         | (Op::Break(_), Body::Break(_))
         | (Op::Time, Body::Time) => {}
         (op, body) => panic!("{body:?} as the answer to {op:?}"),
@@ -100,6 +101,7 @@ fn op(kind: u8) -> Op {
         6 if kind < 128 => {
             Op::Break(Break { lock: lock(), token: 7, hold: (kind < 64).then_some(hold) })
         }
+        6 if kind > 250 => Op::Resize(Resize { lock: lock(), of: 5 }),
         6 => Op::Time,
         _ => Op::List { prefix: "s".to_owned(), limit: 5 },
     }

@@ -95,6 +95,7 @@ impl RecordStore {
             Op::Acquire(ask) => foreign(&ask.lock),
             Op::Release(release) => foreign(&release.lock),
             Op::Convert(ask) => foreign(&ask.lock),
+            Op::Resize(ask) => foreign(&ask.lock),
             Op::Break(what) => foreign(&what.lock),
             Op::Inspect(lock) => foreign(lock),
             Op::Beat(beats) if plant::on(Bug::BatchFailsWhole) => {
@@ -196,6 +197,12 @@ impl Store for RecordStore {
                     record.convert(now, caller, ask, reach)
                 });
                 Body::Convert(state.map_err(Failure::Refused)?)
+            }
+            Op::Resize(ask) => {
+                let resized = touch(records, now, &ask.lock, RETENTION, |record| {
+                    record.resize(now, ask, reach)
+                });
+                Body::Resize(resized.map_err(Failure::Refused)?)
             }
             Op::Break(what) => Body::Break(touch(records, now, &what.lock, RETENTION, |record| {
                 record.break_lock(now, what, reach)

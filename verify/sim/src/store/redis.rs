@@ -42,6 +42,7 @@ impl RedisStore {
             Op::Beat(beats) => beats.iter().map(|beat| &beat.lock).collect(),
             Op::Release(release) => vec![&release.lock],
             Op::Convert(ask) => vec![&ask.lock],
+            Op::Resize(ask) => vec![&ask.lock],
             Op::Break(what) => vec![&what.lock],
             Op::Inspect(lock) => vec![lock],
             Op::List { .. } | Op::Time | Op::Revoke(_) => return,

@@ -84,6 +84,9 @@ impl Counts {
             "made shared",
             "made exclusive",
             "not converted",
+            "doomed",
+            "resized",
+            "nothing to resize",
         ] {
             assert!(self.seen.get(case).is_some_and(|n| *n >= 5), "too few of: {case}, {self:?}");
         }
@@ -99,6 +102,7 @@ impl Counts {
             Standing::Gone => "gone",
             Standing::NotHeld => "not held",
             Standing::Deadlock => "deadlock",
+            Standing::Doomed { .. } => "doomed",
         });
         if state.publish_failed {
             self.see("publish failed");
@@ -330,6 +334,10 @@ impl World {
                     Err(refusal) => return (Err(Failure::Refused(refusal)), Vec::new()),
                 }
             }
+            Op::Resize(ask) => match self.records[at(&ask.lock)].resize(now, ask, &mut out) {
+                Ok(resized) => Body::Resize(resized),
+                Err(refusal) => return (Err(Failure::Refused(refusal)), Vec::new()),
+            },
             Op::Break(what) => {
                 let record = &mut self.records[at(&what.lock)];
                 Body::Break(record.break_lock(now, what, &mut out))
@@ -560,6 +568,7 @@ fn lock_of<'a>(op: &'a Op, other: &'a Name) -> &'a Name {
         Op::Acquire(ask) => &ask.lock,
         Op::Release(release) => &release.lock,
         Op::Convert(ask) => &ask.lock,
+        Op::Resize(ask) => &ask.lock,
         Op::Break(what) => &what.lock,
         _ => other,
     }
@@ -603,6 +612,9 @@ fn note(
             Released::Left => "release left",
             Released::Unknown => "release unknown",
         }),
+        Ok(Reply { body: Body::Resize(resized), .. }) => {
+            counts.see(if *resized { "resized" } else { "nothing to resize" });
+        }
         Ok(_) => {}
     }
 }

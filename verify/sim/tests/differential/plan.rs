@@ -5,7 +5,7 @@ use std::time::Duration;
 use fencelock_engine::id::{HoldId, OwnerId};
 use fencelock_engine::name::Name;
 use fencelock_engine::request::{
-    Acquire, Beat, Break, Convert, MAX_LOCAL_WAITERS, Mode, Op, Release, Wait,
+    Acquire, Beat, Break, Convert, MAX_LOCAL_WAITERS, Mode, Op, Release, Resize, Wait,
 };
 use fencelock_engine::store::Record;
 use rand_chacha::ChaCha8Rng;
@@ -115,14 +115,14 @@ impl Plan {
 
     /// Of a name's kind, mostly: one is exclusive alone, one is read and written, and the others are
     /// semaphores, of whose permits somebody at times says another number.
-    fn mode(&mut self, at: usize) -> Mode {
+    fn mode(&mut self, at: usize, record: &Record) -> Mode {
         let at = if self.chance(97) { at } else { self.index(4) };
         match (self.shared, at) {
             (false, _) | (true, 0) => Mode::Exclusive,
             (true, 1) if self.chance(35) => Mode::Exclusive,
             (true, 1) => Mode::Shared,
             (true, _) => {
-                let of = if self.chance(98) { [3, 200][at % 2] } else { 4 };
+                let of = if self.chance(98) { said(record).unwrap_or([3, 200][at % 2]) } else { 4 };
                 let count = [1, 1, 2, 3][self.index(4)];
                 Mode::Permits { count, of }
             }
@@ -233,7 +233,7 @@ impl Plan {
         let owner = self.owner();
         let mode = match known {
             true => self.mode_of(hold, record),
-            false => self.mode(at),
+            false => self.mode(at, record),
         };
         let owner = owner.filter(|_| !matches!(mode, Mode::Permits { .. }));
         Acquire {
@@ -325,6 +325,10 @@ impl Plan {
         beats
     }
 
+    fn resize(&mut self, lock: &Name) -> Resize {
+        Resize { lock: lock.clone(), of: [1, 2, 3, 3, 5, 200][self.index(6)] }
+    }
+
     pub fn op(&mut self, now: u64, locks: &[Name], records: &[Record]) -> Op {
         if self.shared && self.below(250) == 0 {
             self.burst = Some(([1, 3][self.index(2)], 66 + self.below(80)));
@@ -333,6 +337,12 @@ impl Plan {
             self.burst = left.checked_sub(1).map(|left| (at, left));
             return Op::Acquire(self.one_of_many(now, at, &locks[at], &records[at]));
         }
+        let used: Vec<usize> =
+            (0..locks.len()).filter(|at| said(&records[*at]).is_some()).collect();
+        if !used.is_empty() && self.below(40) == 0 {
+            let at = used[self.index(used.len())];
+            return Op::Resize(self.resize(&locks[at]));
+        }
         let at = self.index(if self.shared { locks.len() } else { 2 });
         let (lock, record) = (&locks[at], &records[at]);
         match self.below(100) {
@@ -340,13 +350,23 @@ impl Plan {
             42..68 => Op::Release(self.release(now, lock, record)),
             68..75 => Op::Convert(self.conversion(now, lock, record)),
             75..95 => Op::Beat(self.beats(locks, records)),
-            95..98 => Op::Inspect(lock.clone()),
+            95..97 => Op::Inspect(lock.clone()),
+            97 => Op::Resize(self.resize(lock)),
             _ => {
                 let token = (record.token + 2 * self.below(2)).saturating_sub(self.below(2));
                 let hold = self.chance(30).then(|| self.hold(record));
                 Op::Break(Break { lock: lock.clone(), token, hold })
             }
         }
+    }
+}
+
+/// How many permits those say who hold or wait.
+fn said(record: &Record) -> Option<u32> {
+    let held = record.holds.first().map(|hold| hold.mode);
+    match held.or_else(|| record.waiters.iter().next().map(|waiter| waiter.mode))? {
+        Mode::Permits { of, .. } => Some(of),
+        Mode::Exclusive | Mode::Shared => None,
     }
 }
 

@@ -5,6 +5,7 @@ mod convert;
 mod keep;
 mod modes;
 mod promises;
+mod resize;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
