@@ -367,17 +367,12 @@ impl World {
                     self.torn_holds[at] = false;
                 }
             }
-            (Op::Convert(_), Ok(Reply { body: Body::Convert(state), .. }))
-                if matches!(state.standing, Standing::Released | Standing::Late) =>
-            {
-                let at = self.at(lock_of(op, &self.names[0]));
-                self.torn[at] = false;
-            }
             (op, Ok(reply)) => {
                 let at = self.at(lock_of(op, &self.names[0]));
+                self.torn_holds[at] |= self.torn[at];
                 self.torn[at] = false;
                 // Nothing was done: what is left of the holds is found again.
-                let nothing = matches!(&reply.body, Body::Acquire(state)
+                let nothing = matches!(&reply.body, Body::Acquire(state) | Body::Convert(state)
                     if matches!(state.standing, Standing::Released | Standing::Late));
                 self.torn_holds[at] &= nothing;
             }
