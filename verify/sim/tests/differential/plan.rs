@@ -326,7 +326,7 @@ impl Plan {
     }
 
     fn resize(&mut self, lock: &Name) -> Resize {
-        Resize { lock: lock.clone(), of: [1, 2, 3, 3, 5, 200][self.index(6)] }
+        Resize { lock: lock.clone(), of: [1, 1, 2, 3, 5, 200][self.index(6)] }
     }
 
     pub fn op(&mut self, now: u64, locks: &[Name], records: &[Record]) -> Op {
