@@ -14,8 +14,8 @@ use crate::{OwnerId, Result};
 ///
 /// Readers and writers wait in one queue, first come, first served, so a stream of readers never keeps
 /// a writer out. Only who re-enters passes it, and writers of one client may follow each other for
-/// some 10 ms, as with any lock. Each reader has a lease and a renewal of its own: the
-/// loss of one is its own.
+/// some 10 ms, as with any lock; readers of one client share a hold at the store while nobody waits, and
+/// come in together. An explicit lease ends its reader alone; the loss of what they share is told to each.
 ///
 /// # Re-entry
 /// Who writes may write and read again, and who reads may read again, past writers that wait. The hold

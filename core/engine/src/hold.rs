@@ -78,8 +78,17 @@ impl Ask {
 }
 
 impl Ask {
-    /// Whether it waits in the client's own queue, for the entry that is handed on within it. What is
-    /// shared, or has an explicit owner, gets an entry of its own.
+    /// The local owner that has what it is granted. An explicit owner's holds, and permits, have none.
+    pub(crate) fn tenant(&self) -> Option<u64> {
+        match (&self.owner, self.mode) {
+            (_, Mode::Permits { .. }) | (Owner::Explicit(_), _) => None,
+            (Owner::Local(owner), _) => Some(*owner),
+        }
+    }
+
+    /// Whether it waits in the client's own queue, for the entry that is handed on within it. Local
+    /// readers stand behind an entry together; what has an explicit owner, and permits, get one of
+    /// their own.
     pub(crate) fn queues_locally(&self) -> bool {
         self.mode == Mode::Exclusive && matches!(self.owner, Owner::Local(_))
     }

@@ -154,6 +154,13 @@ pub enum Bug {
     UpgradeNotUndone,
     ZkLostReaderTold,
     ZkReaderMends,
+    JoinOnOldWord,
+    ReaderPassesOwnWriter,
+    ReaderPassesKnownWriter,
+    FirstReaderEndsWait,
+    TenantEndsSeat,
+    OneTenantTold,
+    ReaderSitsTwice,
 }
 
 thread_local! {

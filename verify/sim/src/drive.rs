@@ -103,7 +103,8 @@ impl World {
                     self.resend(slot);
                 }
             }
-            fencelock_engine::Event::Reply { request, .. } => {
+            fencelock_engine::Event::Reply { request, result } => {
+                self.checks.seats.answered(client.incarnation, *request, result);
                 let Some(at) = client.link.pending.iter().position(|id| id == request) else {
                     return;
                 };
@@ -113,7 +114,8 @@ impl World {
                     released = Some(releases.swap_remove(at));
                 }
             }
-            fencelock_engine::Event::Push(Push::Wanted { lock, hold }) => {
+            fencelock_engine::Event::Push(push @ Push::Wanted { lock, hold }) => {
+                self.checks.seats.pushed(push);
                 if let Some(at) = self.names.iter().position(|name| name == lock) {
                     self.checks.queue.wanted(self.now, at, *hold);
                 }
@@ -125,6 +127,9 @@ impl World {
                 self.cover.add(Cover::PushBeforeReply);
             }
             _ => {}
+        }
+        if let fencelock_engine::Event::Push(push @ Push::Granted { .. }) = &*event {
+            self.checks.seats.pushed(push);
         }
         if matches!(&*event, fencelock_engine::Event::Reply { .. }) {
             self.believe(slot);
@@ -196,6 +201,8 @@ impl World {
                 Effect::Send(request) => {
                     self.trace.mix(request.id.0);
                     self.trace.line(self.now, || format!("c{slot} sends {request:?}"));
+                    let incarnation = self.clients[slot].incarnation;
+                    self.checks.seats.asks(self.now, incarnation, &request);
                     if let fencelock_engine::request::Op::Release(release) = &request.op {
                         self.sent_release = Some(release.hold);
                     }
@@ -393,6 +400,7 @@ impl World {
         self.count_abandoned(grant.abandoned);
         self.cover.add(match grant.how {
             How::Reentry => Cover::Reentry,
+            How::Local if terms.mode == Mode::Shared => Cover::ReaderJoined,
             How::Local => Cover::LocalHandOff,
             How::Reply => Cover::GrantByReply,
             How::Push => Cover::GrantByPush,

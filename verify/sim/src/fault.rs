@@ -185,6 +185,7 @@ impl World {
                 }
                 if skew < 0 {
                     self.checks.token.goes_back(before, self.server.clock.read(self.now));
+                    self.checks.sharing.goes_back();
                 }
                 self.checks.rolled_back(self.now);
                 if held {
@@ -204,6 +205,7 @@ impl World {
                     self.checks.breaks(self.now, None);
                 } else {
                     self.checks.token.goes_back(before, self.server.clock.read(self.now));
+                    self.checks.sharing.goes_back();
                 }
                 self.cover.add(if micros > 0 { Cover::ClockForward } else { Cover::ClockBack });
             }

@@ -470,10 +470,21 @@ pub const TABLE: &[Planted] = &[
     permits(104, Bug::LeaverWakesNobody, "the large request at the head gives up: nobody wakes"),
     permits(107, Bug::AnyNumberOfPermits, "five permits here, ten there"),
     permits(108, Bug::ExpiredPermitFrees, "the release of an expired permit frees another"),
+    readers(101, Bug::JoinOnOldWord, "local readers overlap on the store's old word"),
+    readers(101, Bug::ReaderPassesKnownWriter, "a local reader joins past a writer elsewhere"),
+    readers(101, Bug::ReaderPassesOwnWriter, "a local reader joins past a local writer"),
     readers(112, Bug::FirstHoldClamped, "the clock goes back: only the first holder is drawn in"),
     readers(121, Bug::OwnHoldAwaited, "an owner's write waits for its own read"),
     readers(121, Bug::UpgradeWaitsOn, "a write that waits when its own read is granted waits on"),
     readers(122, Bug::ReaderStaysWriter, "an owner's write ends, and its read stays exclusive"),
+    readers(
+        125,
+        Bug::FirstReaderEndsWait,
+        "the first of local readers gives up: the others wait on",
+    ),
+    readers(128, Bug::OneTenantTold, "of those who read by one hold, one is told of its loss"),
+    readers(129, Bug::TenantEndsSeat, "one local reader's lease ends the others' hold"),
+    readers(130, Bug::ReaderSitsTwice, "an owner reads under two of its client's holds"),
 ];
 
 const HALF_WAY: &str = "local heard = try('PUBLISH', prefix .. 'inbox:' .. \

@@ -24,7 +24,7 @@ pub async fn readers_hold_together_and_a_writer_alone(world: &World) {
     let one = here.read().await.unwrap();
     let two = here.clone().non_reentrant().try_read().await.unwrap();
     let three = there.read_timeout(LIMIT).await.unwrap();
-    assert!(one.token() < two.token() && two.token() < three.token());
+    assert!(one.token() == two.token() && two.token() < three.token());
     assert!(here.writer().is_held() && here.reader().is_locked().await.unwrap());
     let stranger = here.clone().non_reentrant();
     assert_eq!(refused_to_write(&stranger).await, ErrorKind::Contended);
@@ -34,7 +34,17 @@ pub async fn readers_hold_together_and_a_writer_alone(world: &World) {
     let plain = b.lock("x").unwrap().non_reentrant();
     let writer = tokio::spawn(async move { plain.acquire().await });
     queued(&b, "x", 1).await;
-    assert_eq!(stranger.try_read().await.unwrap_err().kind(), ErrorKind::Contended);
+    // Those who read here hear of it, and then nobody joins them.
+    eventually("a reader that is refused", || async {
+        match stranger.try_read().await {
+            Ok(reader) => {
+                reader.release().await.unwrap();
+                None
+            }
+            Err(error) => Some(assert_eq!(error.kind(), ErrorKind::Contended)),
+        }
+    })
+    .await;
     let late = stranger.read_timeout(MOMENT).await.unwrap_err();
     assert_eq!(late.kind(), ErrorKind::TimedOut, "no reader passes a writer that waits");
     for reader in [one, two] {
@@ -51,7 +61,8 @@ pub async fn readers_hold_together_and_a_writer_alone(world: &World) {
     reader.release().await.unwrap();
 }
 
-/// Those who are let in together hold on, each under a token of its own.
+/// Those who are let in together hold on: readers under one token for each client, permits each
+/// under its own.
 pub async fn readers_and_permits_are_handed_on_together(world: &World) {
     let (a, b) = (world.client().await, world.client().await);
     if world.lacks(&a, Need::Shared) || world.lacks(&a, Need::Permits) {
@@ -63,7 +74,8 @@ pub async fn readers_and_permits_are_handed_on_together(world: &World) {
         let lock = lock.clone().non_reentrant();
         tokio::spawn(async move { lock.read().await })
     });
-    queued(&b, "x", 3).await;
+    // Those of one client stand behind one entry.
+    queued(&b, "x", 2).await;
     let before = writer.token();
     writer.release().await.unwrap();
     let mut readers = Vec::new();
@@ -83,11 +95,11 @@ pub async fn readers_and_permits_are_handed_on_together(world: &World) {
         permits.push(soon("a permit", take).await.unwrap().unwrap());
     }
     assert!(readers.iter().all(|guard| guard.token() > before), "above the writer's");
-    for (name, guards) in [("x", readers), ("s", permits)] {
+    for (name, guards, numbers) in [("x", readers, 2), ("s", permits, 3)] {
         let mut tokens: Vec<_> = guards.iter().map(|guard| guard.token()).collect();
         tokens.sort();
         tokens.dedup();
-        assert_eq!(tokens.len(), 3, "a number each");
+        assert_eq!(tokens.len(), numbers, "{name}");
         // A claim is answered for at once: that renewal must find the hold that was told.
         eventually("the renewals", || async {
             let holds = b.inspect(name).await.unwrap().unwrap().holds;
@@ -250,7 +262,7 @@ pub async fn each_reader_counts_its_own_levels(world: &World) {
         assert_eq!(of(number).writer().hold_count(), levels, "owner {number}");
     }
     let info = client.inspect("x").await.unwrap().unwrap();
-    assert_eq!(info.holds.len(), 3);
+    assert_eq!(info.holds.len(), 1, "they share one at the store");
     assert!(info.holds.iter().all(|hold| hold.mode == Mode::Shared));
     for guard in guards {
         guard.release().await.unwrap();

@@ -50,7 +50,7 @@ impl<C: Clone> Engine<C> {
         if entry.at != At::Held || entry.parting.is_some() {
             return;
         }
-        if entry.holder.is_some() && entry.group_end() <= entry.valid_until {
+        if !entry.tenants.is_empty() && entry.group_end() <= entry.valid_until {
             // It ends on time, by itself. An answer that somebody waits for is still due, and so is
             // what the store must be told of a holder that asks for less.
             let told =
@@ -129,9 +129,10 @@ impl<C: Clone> Engine<C> {
         if used > entry.heard && !planted!(ShortenedLeaseTrusted) {
             // The store takes it as another holder's first word: it may keep the lock for so long
             // and no longer, which must not be less than the holder was told.
-            match entry.holder {
-                Some(_) => lease = lease.max(lease_for(entry.valid_until.since(now))),
-                None => entry.valid_until = entry.valid_until.min(valid_until(now, lease)),
+            if entry.tenants.is_empty() {
+                entry.valid_until = entry.valid_until.min(valid_until(now, lease));
+            } else {
+                lease = lease.max(lease_for(entry.valid_until.since(now)));
             }
         }
         let first = used > entry.shown;
@@ -151,19 +152,17 @@ impl<C: Clone> Engine<C> {
     /// The lease to ask for at a renewal: what the holder needs, and what anybody waits for.
     pub(super) fn renewal(&mut self, now: Time, key: Key) -> Option<Duration> {
         let mut lease = Duration::ZERO;
+        if self.entries.get(key)?.tenants.is_empty() {
+            lease = self.wanted_lease(key);
+        }
         let entry = self.entries.get(key)?;
-        match &entry.holder {
-            None => lease = self.wanted_lease(key),
-            Some(holder) => {
-                for hold in &holder.holds {
-                    let Some(hold) = self.holds.get(hold.key()) else { continue };
-                    let need = lease_for(hold.end.since(now));
-                    lease = lease.max(match hold.lease {
-                        Some(_) => need,
-                        None => need.min(self.options.lease),
-                    });
-                }
-            }
+        for hold in entry.tenants.iter().flat_map(|holder| &holder.holds) {
+            let Some(hold) = self.holds.get(hold.key()) else { continue };
+            let need = lease_for(hold.end.since(now));
+            lease = lease.max(match hold.lease {
+                Some(_) => need,
+                None => need.min(self.options.lease),
+            });
         }
         for call in self.companions(key) {
             match self.calls.get(call.key()).map(|call| &call.kind) {
@@ -253,7 +252,7 @@ impl<C: Clone> Engine<C> {
             {
                 // Answered before the grant that overtook it. Whatever was asked after the grant
                 // is not answered so, unless the store has gone back to before it.
-                if entry.holder.is_some() && entry.ends_at() <= now {
+                if !entry.tenants.is_empty() && entry.ends_at() <= now {
                     // Too late, as with a renewal.
                     return self.expire(now, key);
                 }
@@ -330,9 +329,12 @@ impl<C: Clone> Engine<C> {
         let key = part.entry;
         let Some(entry) = self.entries.get(key) else { return };
         let used = entry.used;
-        if entry.holder.is_some() && entry.ends_at() <= now && !planted!(RenewalRevives) {
+        if !entry.tenants.is_empty() && entry.next_end() <= now && !planted!(RenewalRevives) {
             // Too late: its holder has been, or is now, told. A renewal revives nothing.
-            return self.expire(now, key);
+            self.expire(now, key);
+            if self.entries.get(key).is_none_or(|entry| entry.parting.is_some()) {
+                return;
+            }
         }
         // A session gives what is left of it.
         let given = part.lease.min(state.lease);
@@ -367,7 +369,7 @@ impl<C: Clone> Engine<C> {
             entry.run = 0;
             entry.run_since = None;
         }
-        if entry.holder.is_none() {
+        if entry.tenants.is_empty() {
             self.beat_by(key, sent + given / 3);
             self.deliver(now, key, How::Push);
         } else {
@@ -392,6 +394,7 @@ impl<C: Clone> Engine<C> {
 
     /// Completes the extends and joins that this renewal was long enough for.
     fn serve_companions(&mut self, now: Time, key: Key, sent: Time, lease: Duration) {
+        let mut turned_away = Vec::new();
         for call in self.companions(key) {
             let Some(item) = self.calls.get(call.key()) else { continue };
             if item.since > sent {
@@ -409,7 +412,8 @@ impl<C: Clone> Engine<C> {
                             if hold.end != Time::MAX {
                                 hold.end = hold.end.max(until);
                             }
-                            self.update_end(now, key);
+                            let owner = hold.owner;
+                            self.update_end(now, key, owner);
                             Outcome::Extended
                         }
                         None => Outcome::Failed(super::release::not_held()),
@@ -417,16 +421,20 @@ impl<C: Clone> Engine<C> {
                     self.complete(item.call, outcome);
                 }
                 CallKind::Join(ask) if ask.lease.unwrap_or(self.options.lease) <= lease => {
-                    let ask = ask.clone();
-                    let Some(item) = self.remove_call(call) else { continue };
-                    let hold = self.add_hold(now, key, &ask, item.call.clone());
-                    let waited = now.since(item.since);
-                    let grant = self.grant_of(key, hold, How::Reentry, waited);
-                    self.complete(item.call, Outcome::Granted(grant));
+                    let owner = ask.tenant();
+                    let entry = self.entries.get(key);
+                    if entry.is_some_and(|entry| entry.tenants.get(owner).is_some()) {
+                        self.join(now, key, call, Some(lease));
+                    } else if self.is_closed_to_readers(key) || self.reads_already(now, call) {
+                        turned_away.push(call);
+                    } else {
+                        self.let_in(now, key, call, How::Local);
+                    }
                 }
                 _ => {}
             }
         }
+        self.turn_away(now, key, turned_away);
     }
 
     fn beat_refused(&mut self, now: Time, key: Key, refusal: Refusal) {

@@ -65,6 +65,11 @@ impl<C> Call<C> {
         }
     }
 
+    /// Whether it waits for a place at the store.
+    pub fn waits(&self) -> bool {
+        matches!(self.kind, CallKind::Acquire(_))
+    }
+
     /// The local owner for whom it waits to read.
     pub fn reader(&self) -> Option<u64> {
         match &self.kind {
@@ -88,6 +93,8 @@ pub(crate) struct Hold<C> {
     pub entry: Key,
     /// How it shares the lock: it keeps that within others of its owner.
     pub mode: Mode,
+    /// Which of the entry's holders has it.
+    pub owner: Option<u64>,
     /// An explicit lease.
     pub lease: Option<Duration>,
     /// When it ends by itself; `Time::MAX` when the watchdog keeps it.

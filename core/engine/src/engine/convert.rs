@@ -126,9 +126,9 @@ impl<C: Clone> Engine<C> {
 
     /// How many of the entry's holds are exclusive.
     fn writes(&self, key: Key) -> usize {
-        let holder = self.entries.get(key).and_then(|entry| entry.holder.as_ref());
-        let holds = holder.map(|holder| holder.holds.as_slice()).unwrap_or_default();
-        holds.iter().filter(|hold| self.mode_of(**hold) == Mode::Exclusive).count()
+        let Some(entry) = self.entries.get(key) else { return 0 };
+        let holds = entry.tenants.iter().flat_map(|holder| &holder.holds);
+        holds.filter(|hold| self.mode_of(**hold) == Mode::Exclusive).count()
     }
 
     fn add_conversion(&mut self, now: Time, key: Key, hold: HoldKey, to: Mode, call: C) -> CallKey {
@@ -157,7 +157,7 @@ impl<C: Clone> Engine<C> {
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.mode = Mode::Shared;
         let lock = entry.lock;
-        let owner = entry.holder.as_ref().and_then(|holder| holder.owner);
+        let owner = entry.tenants.first().and_then(|holder| holder.owner);
         let mut handed = false;
         if let Some(lock) = self.lock_mut(lock)
             && lock.entry == Some(key)
@@ -300,7 +300,7 @@ impl<C: Clone> Engine<C> {
         let lock = entry.lock;
         if conversion.told {
             entry.used = state.token;
-            if let Some(holder) = &mut entry.holder {
+            if let Some(holder) = entry.tenants.only_mut() {
                 holder.token = state.token;
             }
         }
@@ -308,7 +308,7 @@ impl<C: Clone> Engine<C> {
             entry.mode = Mode::Exclusive;
             entry.lone = true;
             (entry.abandoned, entry.losses) = (state.abandoned, state.losses);
-            if let Some(holder) = &mut entry.holder {
+            if let Some(holder) = entry.tenants.only_mut() {
                 holder.abandoned = state.abandoned;
             }
         }

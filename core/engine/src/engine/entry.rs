@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::engine::tenants::Tenants;
 use crate::hold::{CallKey, HoldKey, LossReason};
 use crate::id::{HoldId, OwnerId};
 use crate::name::Name;
@@ -32,7 +33,7 @@ pub(crate) struct Early {
     pub others: u32,
 }
 
-/// Who holds a granted entry in this client.
+/// One of those who hold a granted entry in this client.
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct Holder {
     /// The local owner; `None` for an explicit one, and of permits.
@@ -142,8 +143,9 @@ pub(crate) struct Entry<C> {
     /// At most one request for a hold id is in flight.
     pub flight: Option<RequestId>,
     pub ticket: u64,
-    /// The call that waits for this entry, if it is a single one.
-    pub call: Option<CallKey>,
+    /// The calls that wait for this entry: one, or those of local readers who come in together; none of
+    /// the entry for which the local queue waits.
+    pub calls: Vec<CallKey>,
     /// A release to go out with the acquire.
     pub after: Option<After<C>>,
 
@@ -187,7 +189,8 @@ pub(crate) struct Entry<C> {
     pub news: bool,
     /// Callers that came up to then came before whoever waits in another client.
     pub alone: Time,
-    pub holder: Option<Holder>,
+    /// Who has it: one holder, or local readers.
+    pub tenants: Tenants,
     /// Some caller was told of the grant.
     pub told: bool,
     /// Local hand-offs since another client was known to wait, and since when.
@@ -232,7 +235,7 @@ impl<C> Entry<C> {
             parting: None,
             flight: None,
             ticket: 0,
-            call: None,
+            calls: Vec::new(),
             after: None,
             claim_lease: Duration::MAX,
             queued_at: Time::ZERO,
@@ -255,7 +258,7 @@ impl<C> Entry<C> {
             others: 0,
             news: false,
             alone: Time::ZERO,
-            holder: None,
+            tenants: Tenants::default(),
             told: false,
             run: 0,
             run_since: None,
@@ -273,20 +276,41 @@ impl<C> Entry<C> {
         }
     }
 
-    /// Whether it serves one call and has one holder, and is never handed on: an explicit owner's, and
-    /// one that shares the lock.
+    /// Whether it serves one call and has one holder: an explicit owner's, and one of permits.
     pub fn is_single(&self) -> bool {
-        self.owner.is_some() || self.mode != Mode::Exclusive || self.lone
+        self.owner.is_some() || matches!(self.mode, Mode::Permits { .. })
+    }
+
+    /// Whether it is shared at the store, and nothing is under way that would have it otherwise.
+    pub fn is_shared_for_sure(&self) -> bool {
+        let shared = self.mode == Mode::Shared && self.stored == Mode::Shared;
+        shared && self.conversion.is_none()
     }
 
     /// How many holds there are under it.
     pub fn levels(&self) -> usize {
-        self.holder.as_ref().map_or(0, |holder| holder.holds.len())
+        self.tenants.iter().map(|holder| holder.holds.len()).sum()
     }
 
-    /// When the present holder's holds end by themselves.
+    /// Whether it is the one that local owners have for themselves, one after the other.
+    pub fn is_handed_on(&self) -> bool {
+        self.owner.is_none() && self.mode == Mode::Exclusive && !self.lone
+    }
+
+    /// When the holds of all who have it have ended by themselves.
     pub fn group_end(&self) -> Time {
-        self.holder.as_ref().map_or(Time::MAX, |holder| holder.end)
+        self.tenants.last_end()
+    }
+
+    /// Until when the holds of one of them may be trusted.
+    pub fn ends_for(&self, owner: Option<u64>) -> Time {
+        let end = self.tenants.get(owner).map_or(Time::MAX, |holder| holder.end);
+        self.valid_until.min(end)
+    }
+
+    /// When the first of them is at its end.
+    pub fn next_end(&self) -> Time {
+        self.valid_until.min(self.tenants.first_end())
     }
 
     /// Until when a held entry may be trusted.

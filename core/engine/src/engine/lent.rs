@@ -28,7 +28,7 @@ impl<C: Clone> Engine<C> {
         let leases = self.options.keeping == Keeping::Leases && !planted!(HandOffUntold);
         // What is shared is never shortened: a store takes all that is said for one holder's word.
         let exclusive = entry.mode == Mode::Exclusive;
-        let holder = entry.holder.as_ref().filter(|_| leases && exclusive)?;
+        let holder = entry.tenants.first().filter(|_| leases && exclusive)?;
         let lasts = |from: Time, lease: Duration| valid_until(from, lease.max(MIN_LEASE));
         let holds = holder.holds.iter().filter_map(|hold| self.holds.get(hold.key()));
         let held = holds.map(|hold| {

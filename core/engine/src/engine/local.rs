@@ -9,7 +9,7 @@ use crate::engine::slab::Key;
 use crate::engine::{Acquired, Engine, hold_end};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Outcome};
-use crate::hold::{Ask, CallKey, Grant, HoldKey, How, Owner, Patience};
+use crate::hold::{Ask, CallKey, Grant, HoldKey, How, Patience};
 use crate::options::{Keeping, Options, TOKEN_BLOCK};
 use crate::reply::Abandoned;
 use crate::request::{MAX_LOCAL_WAITERS, Mode};
@@ -45,10 +45,15 @@ impl<C: Clone> Engine<C> {
         if let Some(error) = self.refuses() {
             return Err(error);
         }
+        let waits = ask.patience != Patience::Try;
         let key = self.wait(now, lock, ask, None, call)?;
         if let Some(lock) = self.lock_mut(lock) {
             lock.waiting.push_back(key);
             lock.enter(owner);
+            if waits && !planted!(ReaderPassesOwnWriter) {
+                // Readers that come from now on have come after it.
+                lock.seat = None;
+            }
         }
         if !present {
             self.open_entry(now, lock);
@@ -72,7 +77,7 @@ impl<C: Clone> Engine<C> {
     }
 
     /// Adds a pending acquire or join, bounded in number and, for a try, in time.
-    fn wait(
+    pub(super) fn wait(
         &mut self,
         now: Time,
         lock: u32,
@@ -127,13 +132,14 @@ impl<C: Clone> Engine<C> {
         wanted > entry.valid_until && entry.group_end() != Time::MAX
     }
 
-    /// One more hold under an entry that is held and has a holder.
+    /// One more hold for one of those who have an entry that is held.
     pub(super) fn add_hold(&mut self, now: Time, key: Key, ask: &Ask, call: C) -> HoldKey {
-        let end = hold_end(ask, now);
+        let (end, owner) = (hold_end(ask, now), ask.tenant());
         let hold = HoldKey::of(self.holds.insert(Hold {
             call,
             entry: key,
             mode: ask.mode,
+            owner,
             lease: ask.lease,
             end,
             extended: Time::ZERO,
@@ -141,12 +147,12 @@ impl<C: Clone> Engine<C> {
             lost: None,
         }));
         if let Some(entry) = self.entries.get_mut(key)
-            && let Some(holder) = &mut entry.holder
+            && let Some(holder) = entry.tenants.get_mut(owner)
         {
             let first = holder.holds.is_empty();
             holder.holds.push(hold);
             if first || end > holder.end || planted!(ShorterLeaseCutsOuter) {
-                holder.end = end;
+                entry.tenants.set_end(owner, end);
                 self.plan_renewal(now, key);
                 self.arm(key);
             }
@@ -154,19 +160,18 @@ impl<C: Clone> Engine<C> {
         hold
     }
 
-    /// A hold of the entry's holder ended, or ends at another time than before.
-    pub(super) fn update_end(&mut self, now: Time, key: Key) {
+    /// A hold of one of the entry's holders ended, or ends at another time than before.
+    pub(super) fn update_end(&mut self, now: Time, key: Key, owner: Option<u64>) {
         let holds = &self.holds;
-        let Some(holder) = self.entries.get_mut(key).and_then(|entry| entry.holder.as_mut()) else {
-            return;
-        };
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let Some(holder) = entry.tenants.get(owner) else { return };
         let ends = holder.holds.iter().filter_map(|hold| holds.get(hold.key()));
         let end = ends.map(|hold| hold.end).max().unwrap_or(Time::MAX);
         if end == holder.end {
             return;
         }
-        holder.end = end;
-        if self.entries.get(key).is_some_and(|entry| entry.ends_at() <= now) {
+        entry.tenants.set_end(owner, end);
+        if entry.ends_for(owner) <= now {
             self.expire(now, key);
         } else {
             self.plan_renewal(now, key);
@@ -175,7 +180,8 @@ impl<C: Clone> Engine<C> {
     }
 
     pub(super) fn grant_of(&self, key: Key, hold: HoldKey, how: How, waited: Duration) -> Grant {
-        let holder = self.entries.get(key).and_then(|entry| entry.holder.as_ref());
+        let owner = self.holds.get(hold.key()).and_then(|hold| hold.owner);
+        let holder = self.entries.get(key).and_then(|entry| entry.tenants.get(owner));
         let (token, abandoned) =
             holder.map_or((0, Abandoned::No), |holder| (holder.token, holder.abandoned));
         let token = crate::token::Token(token);
@@ -199,20 +205,17 @@ impl<C: Clone> Engine<C> {
     /// while nobody here holds the lock. Other callers have an entry each.
     pub(super) fn local_waiters(&self, key: Key) -> u32 {
         let Some(entry) = self.entries.get(key) else { return 0 };
-        let Some(lock) = self.lock_ref(entry.lock).filter(|lock| lock.entry == Some(key)) else {
-            return 0;
-        };
-        let next = usize::from(entry.holder.is_none());
-        let behind = lock.live.saturating_sub(next);
+        let lock = self.lock_ref(entry.lock).filter(|lock| lock.entry == Some(key));
+        let wait = lock.map_or(entry.calls.len(), |lock| lock.live);
+        let behind = wait.saturating_sub(usize::from(entry.tenants.is_empty()));
         u32::try_from(behind).map_or(MAX_LOCAL_WAITERS, |behind| behind.min(MAX_LOCAL_WAITERS))
     }
 
     /// What to do with an entry that is held and has no holder.
     pub(super) fn next_step(&mut self, now: Time, key: Key) -> Step {
         let Some(entry) = self.entries.get(key) else { return Step::Leave };
-        let (lock, single) = (entry.lock, entry.is_single());
-        let waiter = if single { entry.call } else { self.first_waiter(lock) };
-        let Some(waiter) = waiter else {
+        let shared = entry.mode == Mode::Shared;
+        let Some(waiter) = self.next_waiter(key) else {
             return if planted!(ImmortalAfterCancel) { Step::Renew } else { Step::Leave };
         };
         let call = self.calls.get(waiter.key());
@@ -221,6 +224,7 @@ impl<C: Clone> Engine<C> {
             .and_then(|call| call.ask())
             .and_then(|ask| ask.lease)
             .unwrap_or(self.options.lease);
+        let own = if shared { self.wanted_lease(key) } else { own };
         let Some(entry) = self.entries.get(key) else { return Step::Leave };
         let left = entry.valid_until.since(now);
         let session = self.options.keeping == Keeping::Session;
@@ -289,10 +293,7 @@ impl<C: Clone> Engine<C> {
     pub(super) fn grant(&mut self, now: Time, key: Key, waiter: CallKey, how: How) {
         let Some(call) = self.remove_call(waiter) else { return };
         let Some(ask) = call.ask().cloned() else { return };
-        let owner = match (&ask.owner, ask.mode) {
-            (_, Mode::Permits { .. }) | (Owner::Explicit(_), _) => None,
-            (Owner::Local(owner), _) => Some(*owner),
-        };
+        let owner = ask.tenant();
         if let Some(owner) = owner.filter(|_| ask.queues_locally())
             && let Some(lock) = self.lock_mut(call.lock)
         {
@@ -306,16 +307,16 @@ impl<C: Clone> Engine<C> {
         let how = if first { how } else { How::Local };
         // A local hand-off follows a release that its holder made.
         let abandoned = if first { entry.abandoned } else { Abandoned::No };
-        let (holds, end) = (Vec::with_capacity(1), Time::ZERO);
-        entry.holder = Some(Holder { owner, holds, token, abandoned, since: now, end });
+        let (holds, end) = (Vec::with_capacity(1), Time::MAX);
+        entry.tenants.add(Holder { owner, holds, token, abandoned, since: now, end });
         entry.used = token;
         entry.told = true;
-        entry.call = None;
+        entry.calls.retain(|call| *call != waiter);
         if !first && (entry.others > 0 || session) {
             entry.run += 1;
             entry.run_since.get_or_insert(now);
         }
-        let (valid_until, asked, others) = (entry.valid_until, entry.asked, entry.others);
+        let others = entry.others;
         let lock = entry.lock;
         if let Some(lock) = self.lock_mut(lock) {
             lock.floor = lock.floor.max(token);
@@ -324,14 +325,8 @@ impl<C: Clone> Engine<C> {
             }
         }
         let hold = self.add_hold(now, key, &ask, call.call.clone());
-        // An explicit lease that came with the grant itself ends with it: it is not renewed.
-        if first
-            && ask.lease.is_some_and(|lease| lease <= asked)
-            && let Some(item) = self.holds.get_mut(hold.key())
-            && item.end > valid_until
-        {
-            item.end = valid_until;
-            self.update_end(now, key);
+        if first {
+            self.end_with_grant(now, key, hold);
         }
         self.shorten(now, key);
         let grant = self.grant_of(key, hold, how, now.since(call.since));
@@ -341,6 +336,20 @@ impl<C: Clone> Engine<C> {
         }
         if others > 0 {
             self.tell_wanted(now, key);
+        }
+    }
+
+    /// An explicit lease that came with the grant itself ends with it: it is not renewed.
+    pub(super) fn end_with_grant(&mut self, now: Time, key: Key, hold: HoldKey) {
+        let Some(entry) = self.entries.get(key) else { return };
+        let (valid_until, asked) = (entry.valid_until, entry.asked);
+        if let Some(item) = self.holds.get_mut(hold.key())
+            && item.lease.is_some_and(|lease| lease <= asked)
+            && item.end > valid_until
+        {
+            item.end = valid_until;
+            let owner = item.owner;
+            self.update_end(now, key, owner);
         }
     }
 
@@ -357,23 +366,18 @@ impl<C: Clone> Engine<C> {
             branches.iter().for_each(|_| lock.leave(owner));
         }
         for call in branches {
-            self.join(now, key, call);
+            self.join(now, key, call, None);
         }
     }
 
-    /// A call that waited joins its owner's holds: now, or with the renewal that it needs.
-    pub(super) fn join(&mut self, now: Time, key: Key, waiter: CallKey) {
+    /// A call that waited joins its owner's holds: now, or with the renewal that it needs, unless that
+    /// has come, and asked for so much.
+    pub(super) fn join(&mut self, now: Time, key: Key, waiter: CallKey, renewed: Option<Duration>) {
         let Some(call) = self.calls.get(waiter.key()) else { return };
         let Some(ask) = call.ask().cloned() else { return };
         let Some(entry) = self.entries.get(key) else { return };
-        if self.outlasts(now, entry, &ask) {
-            if let Some(call) = self.calls.get_mut(waiter.key()) {
-                (call.kind, call.entry) = (CallKind::Join(ask), Some(key));
-            }
-            if let Some(entry) = self.entries.get_mut(key) {
-                entry.companions.push(waiter);
-            }
-            return self.beat_by(key, now);
+        if renewed.is_none() && self.outlasts(now, entry, &ask) {
+            return self.join_with_renewal(now, key, waiter);
         }
         let Some(call) = self.remove_call(waiter) else { return };
         let hold = self.add_hold(now, key, &ask, call.call.clone());
@@ -381,10 +385,22 @@ impl<C: Clone> Engine<C> {
         self.complete(call.call, Outcome::Granted(grant));
     }
 
-    /// The entry has no holder any more.
-    pub(super) fn end_tenure(&mut self, now: Time, key: Key) -> Option<Holder> {
+    /// A call waits for the entry's next renewal, to join those who have it.
+    pub(super) fn join_with_renewal(&mut self, now: Time, key: Key, waiter: CallKey) {
+        let Some(call) = self.calls.get_mut(waiter.key()) else { return };
+        let Some(ask) = call.ask().cloned() else { return };
+        (call.kind, call.entry) = (CallKind::Join(ask), Some(key));
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.companions.push(waiter);
+        }
+        self.beat_by(key, now);
+    }
+
+    /// One of the entry's holders has it no more.
+    pub(super) fn end_tenure(&mut self, now: Time, key: Key, owner: Option<u64>) -> Option<Holder> {
         let entry = self.entries.get_mut(key)?;
-        let (holder, lock, mode) = (entry.holder.take()?, entry.lock, entry.mode);
+        let holder = entry.tenants.remove(owner)?;
+        let (lock, mode) = (entry.lock, entry.mode);
         let reader = holder.owner.filter(|_| mode == Mode::Shared || entry.lone);
         if let Some(owner) = reader {
             self.set_reader(lock, owner, None);
@@ -407,7 +423,7 @@ impl<C: Clone> Engine<C> {
             return;
         }
         entry.run_since.get_or_insert(now);
-        let holds = entry.holder.as_ref().map(|holder| holder.holds.clone()).unwrap_or_default();
+        let holds = entry.tenants.iter().flat_map(|holder| &holder.holds);
         for hold in holds {
             if let Some(hold) = self.holds.get_mut(hold.key())
                 && !hold.wanted
@@ -426,7 +442,7 @@ impl<C: Clone> Engine<C> {
                 if let Some(entry) = call.entry
                     && !planted!(CancelLeavesWaiter)
                 {
-                    self.part(now, entry, None, false);
+                    self.leave_seat(now, entry, key);
                 }
             }
             CallKind::Acquire(_) => {
@@ -447,7 +463,7 @@ impl<C: Clone> Engine<C> {
                     }
                 }
                 if let Some(entry) = idle
-                    && self.entries.get(entry).is_some_and(|entry| entry.holder.is_none())
+                    && self.entries.get(entry).is_some_and(|entry| entry.tenants.is_empty())
                 {
                     self.part(now, entry, None, false);
                 }

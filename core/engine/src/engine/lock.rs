@@ -28,6 +28,8 @@ pub(crate) struct Lock {
     branches: BTreeMap<u64, u32>,
     /// There is a handle that reads and writes.
     pub read_write: bool,
+    /// The entry by which readers that come now read, unless a local writer came after it.
+    pub seat: Option<Key>,
     /// The local owners that read, or wait to.
     pub readers: BTreeMap<u64, Reader>,
     /// The entries by which permits are held.
@@ -49,6 +51,7 @@ impl Lock {
             live: 0,
             branches: BTreeMap::new(),
             read_write: false,
+            seat: None,
             readers: BTreeMap::new(),
             permits: BTreeSet::new(),
             pace: Duration::ZERO,
@@ -68,6 +71,15 @@ impl Lock {
             *count -= 1;
             if *count == 0 {
                 self.branches.remove(&owner);
+            }
+        }
+    }
+
+    /// An entry is given up.
+    pub fn forget_entry(&mut self, key: Key) {
+        for entry in [&mut self.entry, &mut self.seat] {
+            if *entry == Some(key) {
+                *entry = None;
             }
         }
     }

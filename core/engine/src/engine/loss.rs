@@ -15,8 +15,47 @@ impl<C: Clone> Engine<C> {
     /// still keep.
     pub(super) fn expire(&mut self, now: Time, key: Key) {
         let Some(entry) = self.entries.get(key) else { return };
+        if entry.ended(now).is_none() && entry.tenants.len() > 1 && !planted!(TenantEndsSeat) {
+            return self.end_tenants(now, key);
+        }
         let reason = entry.ended(now).unwrap_or(LossReason::NotRenewed);
         self.lose(now, key, reason);
+    }
+
+    /// Those of an entry's holders whose holds are over by themselves are told; the others stay.
+    fn end_tenants(&mut self, now: Time, key: Key) {
+        let Some(entry) = self.entries.get(key) else { return };
+        let over = entry.tenants.iter().filter(|holder| holder.end <= now);
+        let over: Vec<Option<u64>> = over.map(|holder| holder.owner).collect();
+        for owner in over {
+            let strays = self.end_tenant(now, key, owner, LossReason::Ended);
+            self.open_strays(now, strays);
+        }
+        self.plan_renewal(now, key);
+        self.arm(key);
+    }
+
+    /// One of an entry's holders is told that its holds are lost.
+    fn end_tenant(
+        &mut self,
+        now: Time,
+        key: Key,
+        owner: Option<u64>,
+        reason: LossReason,
+    ) -> Vec<CallKey> {
+        let Some(holder) = self.end_tenure(now, key, owner) else { return Vec::new() };
+        let name = self.entries.get(key).map(|entry| entry.name.clone());
+        for hold in holder.holds {
+            if let Some(hold) = self.holds.get_mut(hold.key()) {
+                hold.lost = Some(reason);
+                self.effects.push_back(Effect::Lost(hold.call.clone(), reason));
+            }
+        }
+        if let Some(lock) = name {
+            let note = Note::Lost { lock, token: Token(holder.token), reason };
+            self.effects.push_back(Effect::Note(note));
+        }
+        self.release_companions(now, key, &lost(reason), Some(owner))
     }
 
     /// The store no longer has the entry's hold. That may be news of a hold whose time was over
@@ -31,45 +70,46 @@ impl<C: Clone> Engine<C> {
     /// Tells every holder of the entry that it is lost, gives the entry up, and queues again for
     /// those who wait.
     pub(super) fn lose(&mut self, now: Time, key: Key, reason: LossReason) {
-        let holder = self.end_tenure(now, key);
         let Some(entry) = self.entries.get_mut(key) else { return };
-        let (lock, name) = (entry.lock, entry.name.clone());
-        let pending = entry.call.take();
-        if let Some(holder) = holder {
-            let token = Token(holder.token);
-            for hold in holder.holds {
-                if let Some(hold) = self.holds.get_mut(hold.key()) {
-                    hold.lost = Some(reason);
-                    self.effects.push_back(Effect::Lost(hold.call.clone(), reason));
-                }
+        let lock = entry.lock;
+        let mut waiting = std::mem::take(&mut entry.calls);
+        for call in &waiting {
+            if let Some(call) = self.calls.get_mut(call.key()) {
+                call.entry = None;
             }
-            let note = Note::Lost { lock: name, token, reason };
-            self.effects.push_back(Effect::Note(note));
         }
-        let strays = self.release_companions(now, key, &lost(reason));
+        let several = entry.tenants.len() > 1;
+        let tenants = entry.tenants.iter().map(|holder| (holder.owner, holder.end));
+        let tenants: Vec<(Option<u64>, Time)> = tenants.collect();
+        let told = if planted!(OneTenantTold) { 1 } else { tenants.len() };
+        for &(owner, end) in &tenants[..told.min(tenants.len())] {
+            let reason = if several && end <= now { LossReason::Ended } else { reason };
+            waiting.extend(self.end_tenant(now, key, owner, reason));
+        }
+        waiting.extend(self.release_companions(now, key, &lost(reason), None));
         self.part(now, key, None, true);
-        if let Some(call) = pending
-            && self.calls.get(call.key()).is_some()
-        {
-            self.open_single(now, call);
-        }
-        self.open_strays(now, strays);
+        self.open_strays(now, waiting);
         self.reopen(now, lock);
     }
 
     /// What waited for a renewal of holds that have ended: an extend fails; a re-entry belongs to
     /// its owner, and becomes a wait like any other, at the place that its age gives it. Those that
-    /// want an entry of their own are given back, to be opened when this one is on its way.
+    /// want another entry are given back, to be opened when this one is on its way. `only`: those of
+    /// one of the entry's holders, while others stay.
     pub(super) fn release_companions(
         &mut self,
         now: Time,
         key: Key,
         error: &Error,
+        only: Option<Option<u64>>,
     ) -> Vec<CallKey> {
         let mut strays = Vec::new();
-        let companions = self.companions(key);
+        let mut companions = self.companions(key);
+        if let Some(only) = only {
+            companions.retain(|call| self.companion_of(*call) == Some(only));
+        }
         if let Some(entry) = self.entries.get_mut(key) {
-            entry.companions.clear();
+            entry.companions.retain(|call| !companions.contains(call));
         }
         for call in companions {
             let Some(item) = self.calls.get_mut(call.key()) else { continue };
@@ -98,6 +138,16 @@ impl<C: Clone> Engine<C> {
             }
         }
         strays
+    }
+
+    /// Whose renewal an extend or a re-entry waits for.
+    fn companion_of(&self, call: CallKey) -> Option<Option<u64>> {
+        match &self.calls.get(call.key())?.kind {
+            CallKind::Extend { hold, .. } | CallKind::Convert { hold, .. } => {
+                self.holds.get(hold.key()).map(|hold| hold.owner)
+            }
+            CallKind::Join(ask) | CallKind::Acquire(ask) => Some(ask.tenant()),
+        }
     }
 
     /// Puts a call into the local queue at the place that its age gives it.

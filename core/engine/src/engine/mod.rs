@@ -16,8 +16,10 @@ mod loss;
 mod query;
 mod release;
 mod reply;
+mod seat;
 mod shared;
 mod slab;
+mod tenants;
 mod timer;
 
 #[cfg(test)]
@@ -30,7 +32,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng as _, SeedableRng as _};
 
 use crate::engine::call::{Call, CallKind, Hold};
-use crate::engine::entry::{Entry, Holder};
+use crate::engine::entry::Entry;
 use crate::engine::flight::{Flight, Flights};
 use crate::engine::link::Link;
 use crate::engine::lock::Lock;
@@ -232,7 +234,7 @@ impl<C: Clone> Engine<C> {
         let now = self.now.max(now);
         let hold = self.holds.get(hold.key())?;
         let entry = self.entries.get(hold.entry)?;
-        let end = entry.ends_at();
+        let end = entry.ends_for(hold.owner);
         if hold.lost.is_some() || end <= now { None } else { Some(end.since(now)) }
     }
 
@@ -241,8 +243,7 @@ impl<C: Clone> Engine<C> {
         let Some(lock) = self.lock_ref(lock.0) else { return 0 };
         let reads = lock.readers.get(&owner).and_then(|reader| reader.held);
         let entries = lock.entry.into_iter().chain(reads);
-        let holders = entries.filter_map(|entry| self.holder(now, entry));
-        holders.filter(|it| it.owner == Some(owner)).map(|it| it.holds.len()).sum()
+        entries.map(|entry| self.levels(now, entry, Some(owner))).sum()
     }
 
     /// Whether anybody but an explicit owner holds the lock, for itself or shared, or permits of it.
@@ -250,14 +251,17 @@ impl<C: Clone> Engine<C> {
         let Some(lock) = self.lock_ref(lock.0) else { return false };
         let reads = lock.readers.values().filter_map(|reader| reader.held);
         let mut entries = lock.entry.into_iter().chain(reads).chain(lock.permits.iter().copied());
-        entries.any(|entry| self.holder(now, entry).is_some())
+        let now = self.now.max(now);
+        let held = |entry: &Entry<C>| !entry.tenants.is_empty() && now < entry.ends_at();
+        entries.any(|entry| self.entries.get(entry).is_some_and(held))
     }
 
-    /// Who holds by an entry now.
-    fn holder(&self, now: Time, entry: Key) -> Option<&Holder> {
+    /// How many holds an owner has by an entry now.
+    fn levels(&self, now: Time, entry: Key, owner: Option<u64>) -> usize {
         let now = self.now.max(now);
-        let entry = self.entries.get(entry)?;
-        entry.holder.as_ref().filter(|_| now < entry.ends_at())
+        let entry = self.entries.get(entry).filter(|entry| now < entry.ends_for(owner));
+        let holder = entry.and_then(|entry| entry.tenants.get(owner));
+        holder.map_or(0, |holder| holder.holds.len())
     }
 
     /// How many calls wait in this client.

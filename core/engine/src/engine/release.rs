@@ -45,16 +45,16 @@ impl<C: Clone> Engine<C> {
 
     fn release_hold(&mut self, now: Time, hold: HoldKey, call: Option<C>) -> Result<Ended, Error> {
         let entry = self.live_entry(now, hold);
-        self.holds.remove(hold.key());
+        let owner = self.holds.remove(hold.key()).and_then(|hold| hold.owner);
         let key = entry?;
         self.end_extends(key, hold);
         let Some(entry) = self.entries.get_mut(key) else { return Err(not_held()) };
-        if let Some(holder) = &mut entry.holder {
+        if let Some(holder) = entry.tenants.get_mut(owner) {
             if let Some(at) = holder.holds.iter().rposition(|other| *other == hold) {
                 holder.holds.remove(at);
             }
             if !holder.holds.is_empty() {
-                self.update_end(now, key);
+                self.update_end(now, key, owner);
                 self.share_if_read(now, key);
                 if !planted!(ShorteningCancelled) {
                     self.shorten(now, key);
@@ -62,12 +62,21 @@ impl<C: Clone> Engine<C> {
                 return Ok(Ended::Done);
             }
         }
-        self.end_tenure(now, key);
+        self.end_tenure(now, key, owner);
+        let shared = self.entries.get(key).is_some_and(|entry| !entry.tenants.is_empty());
         let mut strays = Vec::new();
         if !planted!(JoinForgotten) {
-            strays = self.release_companions(now, key, &not_held());
+            let only = shared.then_some(owner);
+            strays = self.release_companions(now, key, &not_held(), only);
         }
-        let ended = self.hand_on(now, key, How::Local, call);
+        let ended = if shared {
+            // Others have it still.
+            self.plan_renewal(now, key);
+            self.arm(key);
+            Ended::Done
+        } else {
+            self.hand_on(now, key, How::Local, call)
+        };
         self.open_strays(now, strays);
         Ok(ended)
     }
@@ -75,9 +84,9 @@ impl<C: Clone> Engine<C> {
     /// The entry of a hold that is still good.
     pub(super) fn live_entry(&mut self, now: Time, hold: HoldKey) -> Result<Key, Error> {
         let Some(item) = self.holds.get(hold.key()) else { return Err(not_held()) };
-        let key = item.entry;
-        if item.lost.is_none() && self.entries.get(key).is_some_and(|entry| entry.ends_at() <= now)
-        {
+        let (key, owner) = (item.entry, item.owner);
+        let ended = |entry: &Entry<C>| entry.ends_for(owner) <= now;
+        if item.lost.is_none() && self.entries.get(key).is_some_and(ended) {
             self.expire(now, key);
         }
         let Some(item) = self.holds.get(hold.key()) else { return Err(not_held()) };
@@ -94,6 +103,7 @@ impl<C: Clone> Engine<C> {
         match step {
             Step::Grant(waiter) => {
                 self.grant(now, key, waiter, how);
+                self.let_all_in(now, key, how);
                 Ended::Done
             }
             Step::Renew => {
@@ -121,7 +131,8 @@ impl<C: Clone> Engine<C> {
         self.advance(now, key);
     }
 
-    /// Opens an entry for one call: an explicit owner's, or one that shares the lock.
+    /// Opens an entry for a call that does not wait in the local queue. Local readers that come later
+    /// may stand behind it, too.
     pub(super) fn open_single(&mut self, now: Time, call: CallKey) {
         let Some(item) = self.calls.get(call.key()) else { return };
         let Some(ask) = item.ask() else { return };
@@ -129,14 +140,12 @@ impl<C: Clone> Engine<C> {
             Owner::Explicit(owner) => Some(owner.clone()),
             Owner::Local(_) => None,
         };
-        let key = self.new_entry(item.lock, owner, ask.mode);
-        if let Some(item) = self.calls.get_mut(call.key()) {
-            item.entry = Some(key);
+        let (lock, shares) = (item.lock, self.shares_seat(ask));
+        let key = self.new_entry(lock, owner, ask.mode);
+        if shares && let Some(lock) = self.lock_mut(lock) {
+            lock.seat = Some(key);
         }
-        if let Some(entry) = self.entries.get_mut(key) {
-            entry.call = Some(call);
-        }
-        self.begin_to_read(call);
+        self.stand_behind(key, call);
         self.advance(now, key);
     }
 
@@ -198,7 +207,10 @@ impl<C: Clone> Engine<C> {
     pub(super) fn part(&mut self, now: Time, key: Key, call: Option<C>, lost: bool) {
         self.split_after(now, key);
         let deadline = now + self.options.request_timeout;
-        self.end_tenure(now, key);
+        while let Some(owner) = self.entries.get(key).and_then(|entry| entry.tenants.first()) {
+            let owner = owner.owner;
+            self.end_tenure(now, key, owner);
+        }
         let Some(entry) = self.entries.get_mut(key) else { return };
         if entry.parting.is_some() {
             return;
@@ -211,15 +223,13 @@ impl<C: Clone> Engine<C> {
             tries: 0,
             in_time: !lost,
         });
-        entry.call = None;
+        entry.calls.clear();
         entry.conversion = None;
         // What was refused before says nothing about the release.
         entry.retry_at = Time::ZERO;
         let lock = entry.lock;
-        if let Some(lock) = self.lock_mut(lock)
-            && lock.entry == Some(key)
-        {
-            lock.entry = None;
+        if let Some(lock) = self.lock_mut(lock) {
+            lock.forget_entry(key);
         }
         self.no_beat(key);
         self.advance(now, key);
@@ -287,14 +297,13 @@ impl<C: Clone> Engine<C> {
     }
 
     fn send_acquire(&mut self, now: Time, key: Key) {
-        let Some(entry) = self.entries.get(key) else { return };
-        let (index, single) = (entry.lock, entry.call);
-        let first = if entry.is_single() { single } else { self.first_waiter(index) };
-        let Some(first) = first else { return self.part(now, key, None, false) };
-        let wait = self.wants_to_wait(key, first);
+        let Some(first) = self.next_waiter(key) else { return self.part(now, key, None, false) };
+        let wait = self.wants_to_wait(key);
+        let lease = self.wanted_lease(key);
         let Some(ask) = self.calls.get(first.key()).and_then(|call| call.ask()) else { return };
-        let (lease, attach) = (ask.lease.unwrap_or(self.options.lease), ask.attach);
+        let attach = ask.attach;
         let Some(entry) = self.entries.get(key) else { return };
+        let index = entry.lock;
         // The store refuses an instant that lies further ahead than twice the claim it is told.
         let silence = self.claim();
         let claim = if wait { silence.min(lease) } else { silence };
@@ -332,14 +341,14 @@ impl<C: Clone> Engine<C> {
     }
 
     /// Whether any call behind this entry is ready to wait.
-    fn wants_to_wait(&self, key: Key, first: CallKey) -> bool {
+    fn wants_to_wait(&self, key: Key) -> bool {
         let patient = |call: &CallKey| {
             let ask = self.calls.get(call.key()).and_then(|call| call.ask());
             ask.is_some_and(|ask| ask.patience != Patience::Try && ask.attach.is_none())
         };
         let Some(entry) = self.entries.get(key) else { return false };
-        if entry.is_single() {
-            return patient(&first);
+        if !entry.is_handed_on() {
+            return entry.calls.iter().any(patient);
         }
         self.lock_ref(entry.lock).is_some_and(|lock| lock.waiting.iter().any(patient))
     }
@@ -401,9 +410,7 @@ impl<C: Clone> Engine<C> {
         if let Some(lock) = self.lock_mut(entry.lock) {
             lock.entries -= 1;
             lock.floor = lock.floor.max(entry.used);
-            if lock.entry == Some(key) {
-                lock.entry = None;
-            }
+            lock.forget_entry(key);
         }
         self.retire_lock(entry.lock);
         Some(entry)
@@ -412,11 +419,11 @@ impl<C: Clone> Engine<C> {
     /// Fails every call that waits for this entry, or only the tries among them.
     pub(super) fn fail_waiters(&mut self, now: Time, key: Key, error: &Error, tries_only: bool) {
         let Some(entry) = self.entries.get(key) else { return };
-        let waiters: Vec<CallKey> = if entry.is_single() {
-            entry.call.into_iter().collect()
-        } else {
+        let waiters: Vec<CallKey> = if entry.is_handed_on() {
             let lock = self.lock_ref(entry.lock);
             lock.map(|lock| lock.waiting.iter().copied().collect()).unwrap_or_default()
+        } else {
+            entry.calls.clone()
         };
         for waiter in waiters {
             let Some(call) = self.calls.get(waiter.key()) else { continue };

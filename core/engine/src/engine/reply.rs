@@ -214,7 +214,7 @@ impl<C: Clone> Engine<C> {
     /// Gives an entry that is held and that nobody has yet to whoever is next.
     pub(super) fn deliver(&mut self, now: Time, key: Key, how: How) {
         let Some(entry) = self.entries.get(key) else { return };
-        debug_assert!(entry.at == At::Held && entry.holder.is_none() && entry.parting.is_none());
+        debug_assert!(entry.at == At::Held && entry.tenants.is_empty() && entry.parting.is_none());
         if entry.valid_until <= now && !planted!(LeaseNotLookedAtAgain) {
             return self.expire(now, key);
         }
@@ -471,18 +471,20 @@ impl<C: Clone> Engine<C> {
         }
     }
 
-    /// The lease that the next holder of the entry wants.
+    /// The lease that whoever is next to hold the entry wants.
     pub(super) fn wanted_lease(&mut self, key: Key) -> Duration {
         let Some(entry) = self.entries.get(key) else { return self.options.lease };
-        let (lock, call) = (entry.lock, entry.call);
-        let first = if entry.is_single() { call } else { self.first_waiter(lock) };
-        first
-            .and_then(|call| self.calls.get(call.key()))
-            .and_then(|call| match &call.kind {
-                CallKind::Acquire(ask) => ask.lease,
-                _ => None,
-            })
-            .unwrap_or(self.options.lease)
+        let calls = if entry.is_handed_on() {
+            self.first_waiter(entry.lock).into_iter().collect()
+        } else {
+            entry.calls.clone()
+        };
+        let asks = calls.iter().filter_map(|call| match &self.calls.get(call.key())?.kind {
+            CallKind::Acquire(ask) => Some(ask.lease.unwrap_or(self.options.lease)),
+            _ => None,
+        });
+        // Of readers that come in together, the longest.
+        asks.max().unwrap_or(self.options.lease)
     }
 }
 

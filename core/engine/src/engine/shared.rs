@@ -1,8 +1,8 @@
-//! Holds that local owners share with others: each has an entry of its own at the store.
+//! Holds that local owners share with others.
 
 use std::collections::BTreeSet;
 
-use crate::engine::call::{Call, CallKind};
+use crate::engine::call::Call;
 use crate::engine::slab::Key;
 use crate::engine::{Acquired, Engine};
 use crate::error::Error;
@@ -14,15 +14,15 @@ use crate::time::Time;
 /// A local owner that reads, or waits to.
 #[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Reader {
-    /// The entry under which it reads: one, however many holds it has.
+    /// The entry under which it reads: one, however many holds it has. Others may read under it, too.
     pub held: Option<Key>,
-    /// Its calls that wait to read. Each has an entry of its own, or is about to get one.
+    /// Its calls that wait to read. Each stands behind an entry, or is about to.
     pub waiting: BTreeSet<CallKey>,
 }
 
 impl<C: Clone> Engine<C> {
-    /// Whoever has the lock already, for itself or shared, may read at once. Anybody else gets
-    /// an entry of its own: who may read together is the store's to say.
+    /// Whoever has the lock already, for itself or shared, may read at once. Anybody else reads with
+    /// others of this client, where nobody is passed so, or gets an entry.
     pub(super) fn acquire_shared(
         &mut self,
         now: Time,
@@ -45,13 +45,13 @@ impl<C: Clone> Engine<C> {
         {
             return self.reenter(now, key, ask, call);
         }
-        self.acquire_single(now, lock, ask, call)
+        self.take_seat(now, lock, ask, call)
     }
 
     /// The local owner that has the entry, if anybody has; holds whose time is over end.
     pub(super) fn live_holder(&mut self, now: Time, key: Key) -> Option<Option<u64>> {
         let entry = self.entries.get(key)?;
-        let owner = entry.holder.as_ref()?.owner;
+        let owner = entry.tenants.first()?.owner;
         if now >= entry.ends_at() && !planted!(ReentryAfterEnd) {
             self.expire(now, key);
             return None;
@@ -62,7 +62,11 @@ impl<C: Clone> Engine<C> {
     /// The entry under which a local owner reads now.
     pub(super) fn reads(&mut self, now: Time, lock: u32, owner: u64) -> Option<Key> {
         let key = self.lock_ref(lock)?.readers.get(&owner)?.held?;
-        self.live_holder(now, key).map(|_| key)
+        if now >= self.entries.get(key)?.ends_for(Some(owner)) && !planted!(ReentryAfterEnd) {
+            self.expire(now, key);
+            return None;
+        }
+        Some(key)
     }
 
     /// A local owner's call waits to read from now on.
@@ -136,12 +140,9 @@ impl<C: Clone> Engine<C> {
         for call in waiting {
             self.end_wait_to_read(lock, owner, call);
             let own = self.calls.get_mut(call.key()).and_then(|call| call.entry.take());
-            if let Some(entry) = own.and_then(|own| self.entries.get_mut(own)) {
-                entry.call = None;
-            }
-            self.join(now, key, call);
+            self.join(now, key, call, None);
             if let Some(own) = own {
-                self.part(now, own, None, false);
+                self.leave_seat(now, own, call);
             }
         }
     }
@@ -159,13 +160,12 @@ impl<C: Clone> Engine<C> {
         }
     }
 
-    /// Calls that were to join holds that have ended get entries of their own.
+    /// Calls that stood behind entries, or were to join holds, that have ended get others.
     pub(super) fn open_strays(&mut self, now: Time, strays: Vec<CallKey>) {
         for call in strays {
-            let is_stray =
-                |call: &Call<C>| matches!(call.kind, CallKind::Acquire(_)) && call.entry.is_none();
+            let is_stray = |call: &Call<C>| call.waits() && call.entry.is_none();
             if self.calls.get(call.key()).is_some_and(is_stray) {
-                self.open_single(now, call);
+                self.open_seat(now, call);
             }
         }
     }

@@ -8,6 +8,7 @@ use super::entry::{At, Entry, Holder, Parting};
 use super::flight::{Asked, Flight, Flights, Purpose};
 use super::lent::lease_for;
 use super::lock::Lock;
+use super::tenants::Tenants;
 use super::*;
 use crate::hold::LossReason;
 use crate::id::HoldId;
@@ -31,9 +32,12 @@ fn entry() -> Entry<u32> {
     Entry::new(HoldId(1), 0, Name::new("x").unwrap(), None, Mode::Exclusive)
 }
 
-fn holder(end: Time) -> Option<Holder> {
-    let (holds, abandoned) = (Vec::new(), Abandoned::No);
-    Some(Holder { owner: Some(1), holds, token: 1, abandoned, since: BEGIN, end })
+fn tenants(end: Time) -> Tenants {
+    let (owner, holds, abandoned) = (Some(1), Vec::new(), Abandoned::No);
+    let mut tenants = Tenants::default();
+    tenants.add(Holder { owner, holds, token: 1, abandoned, since: BEGIN, end });
+    tenants.set_end(owner, end);
+    tenants
 }
 
 #[test]
@@ -81,7 +85,7 @@ fn a_latecomer_runs_while_the_time_covers_what_tenures_last() {
 #[test]
 fn a_re_entry_outlasts_a_hold_by_the_smallest_span() {
     let (engine, _) = engine(Options::default());
-    let entry = Entry { valid_until: BEGIN + MS * 10_000, holder: holder(BEGIN), ..entry() };
+    let entry = Entry { valid_until: BEGIN + MS * 10_000, tenants: tenants(BEGIN), ..entry() };
     let third = Options::default().lease / 3;
     let leased = |lease| Ask { lease: Some(lease), ..Ask::local(1) };
     let now = BEGIN + MS * 10_000 - margin(MS * 5_000);
@@ -90,7 +94,7 @@ fn a_re_entry_outlasts_a_hold_by_the_smallest_span() {
     let now = BEGIN + MS * 10_000 - third;
     assert!(!engine.outlasts(now, &entry, &Ask::local(1)));
     assert!(engine.outlasts(now + NANO, &entry, &Ask::local(1)));
-    let kept = Entry { holder: holder(Time::MAX), ..entry };
+    let kept = Entry { tenants: tenants(Time::MAX), ..entry };
     assert!(!engine.outlasts(now + MS, &kept, &Ask::local(1)), "the watchdog keeps it");
 }
 
@@ -252,7 +256,7 @@ fn a_hold_ends_by_itself_or_for_want_of_a_renewal() {
         (9, 5, 5, Some(LossReason::Ended)),
         (5, 5, 5, Some(LossReason::Ended)),
     ] {
-        let entry = Entry { valid_until: at(valid), holder: holder(at(end)), ..entry() };
+        let entry = Entry { valid_until: at(valid), tenants: tenants(at(end)), ..entry() };
         assert_eq!(entry.ended(at(now)), ended, "{valid} {end} {now}");
         assert_eq!(entry.ends_at(), at(valid.min(end)));
     }
@@ -374,8 +378,8 @@ fn beats_leave_a_hundred_at_a_time() {
 fn a_lock_is_held_until_its_holder_is_at_its_end() {
     let (mut engine, lock) = engine(Options::default());
     assert!(!engine.is_held(BEGIN, lock));
-    let holder = holder(BEGIN + MS * 9);
-    let key = engine.entries.insert(Entry { valid_until: Time::MAX, holder, ..entry() });
+    let tenants = tenants(BEGIN + MS * 9);
+    let key = engine.entries.insert(Entry { valid_until: Time::MAX, tenants, ..entry() });
     engine.lock_mut(lock.0).unwrap().entry = Some(key);
     for (at, held) in [(0, true), (8, true), (9, false)] {
         assert_eq!(engine.is_held(BEGIN + MS * at, lock), held, "{at}");

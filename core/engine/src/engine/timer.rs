@@ -68,7 +68,7 @@ impl<C: Clone> Engine<C> {
         let mut next: Option<Time> = None;
         let mut sooner = |at: Time| next = Some(next.map_or(at, |next| next.min(at)));
         if entry.at == At::Held && entry.parting.is_none() && !planted!(LossNotTold) {
-            sooner(entry.ends_at());
+            sooner(entry.next_end());
         }
         if entry.flight.is_none() && self.link.up && entry.retry_at > self.now {
             sooner(entry.retry_at);
@@ -97,7 +97,7 @@ impl<C: Clone> Engine<C> {
         entry.timer = None;
         self.bound_parting(now, key);
         let Some(entry) = self.entries.get(key) else { return };
-        if entry.at == At::Held && entry.parting.is_none() && entry.ends_at() <= now {
+        if entry.at == At::Held && entry.parting.is_none() && entry.next_end() <= now {
             self.expire(now, key);
         } else {
             self.advance(now, key);

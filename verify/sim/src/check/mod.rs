@@ -6,6 +6,7 @@ mod exclusion;
 mod fence;
 mod holder;
 mod queue;
+mod seats;
 mod sharing;
 mod token;
 mod told;
@@ -32,6 +33,7 @@ pub(crate) use sharing::Contact;
 pub(crate) use told::queued;
 
 use queue::QueueOrder;
+use seats::Seats;
 use sharing::Sharing;
 use token::TokenOrder;
 use told::Told;
@@ -150,6 +152,7 @@ pub(crate) struct Checks {
     pub told: Told,
     pub fence: Fence,
     pub sharing: Sharing,
+    pub seats: Seats,
     backoff: Backoff,
     pub closed: usize,
     /// Of each lock, the hold that was renewed last, and the highest token it showed as given out.
@@ -171,6 +174,7 @@ impl Checks {
             told: Told::default(),
             fence: Fence::new(plan.locks),
             sharing: Sharing::new(plan),
+            seats: Seats::new(plan),
             backoff: Backoff::default(),
             closed: 0,
             shown: vec![(HoldId(0), 0); plan.locks],
@@ -505,7 +509,15 @@ impl Checks {
             self.abandoned.delivered_shared(lock, grant, mode, granted_at)
         };
         self.keep("abandoned", at, result);
-        if grant.how == How::Local {
+        if grant.how == How::Local && mode == Mode::Shared {
+            let tenure = self.token.tenure(lock, client.incarnation, token);
+            let hold = tenure.filter(|it| it.first == token).map(|it| it.hold);
+            let mut result = self.queue.joined(slot, lock);
+            if let Some(hold) = hold.filter(|_| result.is_ok() && !client.jumped) {
+                result = self.seats.joined(at, hold, grant.waited);
+            }
+            self.keep("queue order", at, result.map_err(Slip::Broken));
+        } else if grant.how == How::Local {
             let result = self.queue.handed_locally(at, lock, client.incarnation, came);
             self.keep("local hand-off", at, result);
         }

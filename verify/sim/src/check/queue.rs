@@ -414,6 +414,15 @@ impl QueueOrder {
         }
     }
 
+    /// A reader joined others of its client: nobody waits there to write.
+    pub fn joined(&self, slot: usize, lock: usize) -> Result<(), String> {
+        let writer = |it: &&Local| it.slot == slot && it.lock == lock && !it.attempt;
+        match self.local.iter().find(writer) {
+            Some(it) => Err(format!("c{slot} lock {lock}: a reader joins past {:x}", it.tag)),
+            None => Ok(()),
+        }
+    }
+
     /// A caller waits no longer.
     pub fn withdrawn(&mut self, slot: usize, tag: Tag) {
         self.local.retain(|it| it.slot != slot || it.tag != tag);

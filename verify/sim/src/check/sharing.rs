@@ -41,6 +41,8 @@ struct Lock {
     known: bool,
     /// The tickets that were given were lost, and the clock was set back: the next ones lie below.
     unordered: bool,
+    /// They were lost, and nobody has come since.
+    lost: bool,
     /// The explicit owners that have shared it.
     shared: BTreeSet<OwnerId>,
 }
@@ -65,7 +67,7 @@ impl Sharing {
     pub fn forgets(&mut self, lock: Option<usize>, went_back: bool) {
         for (index, it) in self.locks.iter_mut().enumerate() {
             if lock.is_none_or(|lock| lock == index) {
-                it.known = false;
+                (it.known, it.lost) = (false, true);
                 it.unordered |= went_back;
             }
         }
@@ -74,6 +76,13 @@ impl Sharing {
     /// An explicit owner asks to share the lock with others.
     pub fn shares(&mut self, lock: usize, owner: OwnerId) {
         self.locks[lock].shared.insert(owner);
+    }
+
+    /// The store's clock was set back.
+    pub fn goes_back(&mut self) {
+        for it in &mut self.locks {
+            it.unordered |= it.lost;
+        }
     }
 
     /// Whether an explicit owner has shared the lock with others.
@@ -142,7 +151,7 @@ impl Sharing {
 
     fn note(&mut self, lock: usize, clock: u64, after: Option<&LockInfo>) {
         let it = &mut self.locks[lock];
-        it.known = true;
+        (it.known, it.lost) = (true, false);
         it.ends.clear();
         for hold in after.into_iter().flat_map(|info| &info.holds) {
             it.ends.insert(hold.hold, clock + hold.expires_in.as_micros() as u64);

@@ -132,6 +132,13 @@ impl Scope {
             Scope::of("nested reads", &[&[READ_TWICE], &[ONCE]], Budget { cuts: 1, ..NONE }),
             Scope::of("write inside", &[&[WRITE_INSIDE], &[ONCE]], Budget { cuts: 1, ..NONE }),
             Scope::of("two readers and a writer", &[&[READ], &[READ], &[ONCE]], NONE),
+            Scope::of("readers of one client", &[&[READ, READ], &[ONCE]], NONE),
+            Scope::of(
+                "readers of one client, cancel",
+                &[&[READ, READ], &[ONCE]],
+                Budget { cancels: 1, ..NONE },
+            ),
+            Scope::of("readers and a local writer", &[&[READ, READ, ONCE]], NONE),
             Scope::of("two of three permits", &[&[TWO], &[TWO], &[ONE]], NONE),
             Scope::of("permits", &[&[TWO], &[TWO, ONE]], Budget { cancels: 1, ..NONE }),
         ]
@@ -195,6 +202,21 @@ impl Scope {
                 Budget { cuts: 1, shorts: 1, longs: 1, ..NONE },
             ),
             Scope::of("readers, lost reply", &[&[READ], &[READ, ONCE]], Budget { cuts: 1, ..NONE }),
+            Scope::of(
+                "readers of one client, lost reply",
+                &[&[READ, READ], &[ONCE]],
+                Budget { cuts: 1, ..NONE },
+            ),
+            Scope::of(
+                "readers of one client, slow",
+                &[&[READ, READ], &[ONCE]],
+                Budget { cancels: 1, shorts: 1, ..NONE },
+            ),
+            Scope::of(
+                "readers of one client, expiry",
+                &[&[READ, READ], &[ONCE]],
+                Budget { longs: 1, ..NONE },
+            ),
             Scope::of(
                 "permits, expiry",
                 &[&[TWO], &[TWO]],
