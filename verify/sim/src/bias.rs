@@ -239,6 +239,7 @@ impl Bias {
             Bias::Readers => {
                 habits.read = dice.pick(&[300, 600, 600, 850]);
                 habits.breaks = dice.pick(&[0, 0, 10]);
+                habits.convert = dice.pick(&[0, 100, 300]);
             }
             Bias::Permits => {
                 plan.permits = (0..plan.locks).map(|_| dice.pick(&[1, 2, 3, 3, 5])).collect();

@@ -96,6 +96,10 @@ pub enum Call {
     Extend {
         hold: Tag,
     },
+    Convert {
+        hold: Tag,
+        to: Mode,
+    },
     /// An operator looks at a lock before it breaks it.
     Look {
         lock: usize,
@@ -207,7 +211,9 @@ impl Actor {
 
     /// Whether a call is under way without which it does not go on, unless in another branch.
     pub fn is_busy(&self) -> bool {
-        let stops = |call: &Call| matches!(call, Call::Acquire(_) | Call::Extend { .. });
+        let stops = |call: &Call| {
+            matches!(call, Call::Acquire(_) | Call::Extend { .. } | Call::Convert { .. })
+        };
         self.open.iter().any(|open| stops(&open.call))
     }
 }

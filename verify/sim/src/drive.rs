@@ -3,8 +3,11 @@
 use fencelock_engine::plant::{self, Bug};
 use fencelock_engine::reply::{Failure, Push};
 use fencelock_engine::request::{Mode, RequestId};
-use fencelock_engine::{Effect, Engine, ErrorKind, Grant, How, LossReason, Note, Outcome, Time};
+use fencelock_engine::{
+    Converted, Effect, Engine, ErrorKind, Grant, How, LossReason, Note, Outcome, Time,
+};
 
+use crate::check::Beside;
 use crate::client::{Call, Held, Open, Tag, Terms, Who, actor_of};
 use crate::clock::{MS, US};
 use crate::cover::Cover;
@@ -316,6 +319,27 @@ impl World {
                     });
                 }
             }
+            (Call::Convert { hold, .. }, Outcome::Converted(to)) => {
+                self.converted(slot, number, hold, to);
+            }
+            (Call::Convert { hold, to }, Outcome::Failed(error)) => {
+                let held = self.clients[slot].actors[number].held.iter();
+                let held = held.into_iter().find(|it| it.tag == hold);
+                let there = held.is_some_and(|it| it.lost.is_none());
+                let foreign = held.is_some_and(|it| self.was_foreign(it.lock));
+                let fits = match error.kind() {
+                    ErrorKind::Contended => there && to == Mode::Exclusive,
+                    ErrorKind::Unavailable => there,
+                    ErrorKind::NotHeld | ErrorKind::Lost => !there,
+                    ErrorKind::Misconfigured => foreign,
+                    kind => kind == ErrorKind::Closed,
+                };
+                if !fits {
+                    self.checks.fail("errors", self.now, || {
+                        format!("c{slot} {hold:x}: a conversion failed as {error:?}, held: {there}")
+                    });
+                }
+            }
             (Call::Break, Outcome::Broken(_)) => self.cover.add(Cover::Broken),
             (Call::Break, Outcome::Failed(_)) => {}
             (Call::Look { lock }, Outcome::Inspected(info)) => {
@@ -332,6 +356,30 @@ impl World {
         // Who was told that it needs an operator tries again, but not without end.
         let soon = self.dice.below(if vain { 20 * MS } else { 500 * US });
         self.schedule_turn(slot, number, soon);
+    }
+
+    /// A hold has another mode: with what others have now, and under a token above what it must lie above.
+    fn converted(&mut self, slot: usize, number: usize, hold: Tag, to: Converted) {
+        let token = to.token.get();
+        self.trace.line(self.now, || format!("c{slot} {hold:x} is {:?} as {token}", to.mode));
+        self.trace.mix(token);
+        let actor = &self.clients[slot].actors[number];
+        let (who, held) = (actor.who, actor.held.iter().find(|held| held.tag == hold));
+        let Some(lock) = held.map(|held| held.lock) else { return };
+        self.set_mode(slot, number, hold, to.mode, Some(token));
+        let it = Beside { slot, tag: hold, who, mode: to.mode, lock, token };
+        self.checks.beside(self.now, &self.clients, it);
+        let level = matches!(who, crate::client::Who::Explicit(_));
+        self.checks.converted(self.now, &self.clients[slot], lock, hold, token, to.mode, level);
+        let seen = match to.mode {
+            Mode::Exclusive => self.checks.fence.read(lock, token),
+            _ => self.checks.fence.look(lock, token),
+        };
+        let actor = &mut self.clients[slot].actors[number];
+        actor.has_fewer(lock, self.now);
+        if let Some(held) = actor.held.iter_mut().find(|held| held.tag == hold) {
+            held.seen = seen;
+        }
     }
 
     /// An acquire failed; each way to ask has its own ways to fail.
@@ -666,7 +714,9 @@ impl World {
                         fencelock_engine::Patience::Try => now.since(*since) > bound,
                         fencelock_engine::Patience::Forever => false,
                     },
-                    Call::Release { .. } | Call::Close => now.since(*since) > bound,
+                    Call::Release { .. } | Call::Convert { .. } | Call::Close => {
+                        now.since(*since) > bound
+                    }
                     Call::Extend { .. } | Call::Look { .. } | Call::Break => false,
                 };
                 if late {

@@ -129,6 +129,8 @@ pub struct Habits {
     pub forget: u64,
     /// Shares the lock with others who do.
     pub read: u64,
+    /// Makes a hold shared, or exclusive.
+    pub convert: u64,
     /// Says another number of permits than the rest do.
     pub odd: u64,
     /// The longest hold.
@@ -262,6 +264,7 @@ impl Plan {
                 branch: apart.pick(&[0, 0, 200, 600]),
                 forget: apart.pick(&[0, 200]),
                 read: 0,
+                convert: 0,
                 odd: 0,
                 hold,
                 rest: dice.pick(&[100 * US, 5 * MS, 80 * MS]),

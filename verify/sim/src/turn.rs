@@ -133,6 +133,9 @@ impl World {
         } else if self.dice.chance(habits.extend) {
             self.extend(slot, actor, index);
             return;
+        } else if habits.convert > 0 && self.dice.chance(habits.convert) {
+            self.convert(slot, actor, index);
+            return;
         } else if self.dice.chance(habits.nap) {
             // The caller sleeps over its lease, then writes as if nothing had been.
             rest = self.plan.options.lease.as_nanos() as u64 * self.dice.between(1, 3) / 2;
@@ -527,6 +530,80 @@ impl World {
             }
         }
         self.drain(slot);
+    }
+
+    /// To the other mode. Whoever asks to read writes no more, whatever comes of it.
+    fn convert(&mut self, slot: usize, actor: usize, index: usize) {
+        let tag = self.tag(slot, actor);
+        let held = &self.clients[slot].actors[actor].held[index];
+        let (key, hold, lock) = (held.key, held.tag, held.lock);
+        let to = if held.mode == Mode::Shared { Mode::Exclusive } else { Mode::Shared };
+        // What an explicit owner's other caller writes while an upgrade is undone refuses the reader that
+        // gave it up: see docs/modes.md.
+        let explicit = matches!(self.clients[slot].actors[actor].who, Who::Explicit(_));
+        if explicit && to == Mode::Exclusive {
+            self.write(slot, actor, index);
+            return self.schedule_turn(slot, actor, MS);
+        }
+        let since = self.local(slot);
+        self.trace.line(self.now, || format!("c{slot} {hold:x} converts to {to:?} as {tag:x}"));
+        let asked = self.call(slot, |engine, now| match to {
+            Mode::Shared => engine.downgrade(now, key, tag),
+            _ => engine.try_upgrade(now, key, tag),
+        });
+        match asked {
+            Ok(Some(call))
+                if to == Mode::Exclusive && self.dice.chance(self.plan.habits.cancel) =>
+            {
+                self.trace.line(self.now, || format!("c{slot} {tag:x} gives up"));
+                if !self.call(slot, |engine, now| engine.cancel(now, call)) {
+                    self.checks.fail("cancel", self.now, || {
+                        format!("c{slot} {tag:x}: a conversion that waits is not cancelled")
+                    });
+                }
+                self.schedule_turn(slot, actor, MS);
+            }
+            Ok(Some(_)) => {
+                let it = &mut self.clients[slot].actors[actor];
+                it.open.push(Open { tag, call: Call::Convert { hold, to }, since });
+                if to == Mode::Shared {
+                    let incarnation = self.clients[slot].incarnation;
+                    self.set_mode(slot, actor, hold, to, None);
+                    self.checks.abandoned.released(lock, incarnation, hold);
+                }
+            }
+            Ok(None) => self.checks.fail("conversion", self.now, || {
+                format!("c{slot} {hold:x} is {to:?} before it is made so")
+            }),
+            Err(error) => {
+                let kinds = [ErrorKind::Lost, ErrorKind::Contended, ErrorKind::Unavailable];
+                if !kinds.contains(&error.kind()) && error.kind() != ErrorKind::Misconfigured {
+                    self.checks.fail("errors", self.now, || {
+                        format!("c{slot} {hold:x} could not be made {to:?}: {error:?}")
+                    });
+                }
+                self.schedule_turn(slot, actor, MS);
+            }
+        }
+        self.drain(slot);
+    }
+
+    /// A caller's hold is in this mode from now on, and under this token.
+    pub(crate) fn set_mode(
+        &mut self,
+        slot: usize,
+        actor: usize,
+        hold: Tag,
+        mode: Mode,
+        token: Option<u64>,
+    ) {
+        let client = &mut self.clients[slot];
+        let held = client.actors[actor].held.iter_mut().find(|held| held.tag == hold);
+        let Some(held) = held else { return };
+        held.mode = mode;
+        held.token = token.unwrap_or(held.token);
+        let (lock, incarnation) = (held.lock, client.incarnation);
+        self.checks.exclusion.converted(lock, incarnation, hold, mode, token);
     }
 
     /// An operator looks who has a lock, and then breaks what it saw.

@@ -331,6 +331,8 @@ impl<C: Clone> Engine<C> {
         if state.others_waiting > 0 {
             self.tell_wanted(now, key);
         }
+        // What is shared is never shortened; what is exclusive is kept for its present holds.
+        self.shorten(now, key);
     }
 
     /// Nothing is to be converted any more, unless a copy of what was not answered may make the hold

@@ -231,6 +231,22 @@ impl AbandonedTruth {
         Ok(())
     }
 
+    /// A reader writes from now on, and was told of a holder that was lost.
+    pub fn upgraded(
+        &mut self,
+        lock: usize,
+        incarnation: usize,
+        tag: Tag,
+        token: u64,
+        since: Instant,
+    ) {
+        let it = &mut self.locks[lock];
+        if it.last.as_ref().is_none_or(|last| last.token < token) {
+            it.forgotten = None;
+            it.last = Some(Last { token, since, holds: vec![(incarnation, tag)], unclean: false });
+        }
+    }
+
     /// A grant reached its caller. `expired` holds have ended while their holders stood still.
     pub fn delivered(
         &mut self,

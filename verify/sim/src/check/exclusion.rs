@@ -18,6 +18,8 @@ pub(crate) struct Holder {
     pub token: u64,
     /// How it shares the lock.
     pub mode: Mode,
+    /// It was made exclusive, beside the client's own queue.
+    pub lone: bool,
     /// When the store granted the tenure it belongs to, where that is known.
     pub since: Option<Instant>,
 }
@@ -60,6 +62,23 @@ impl Exclusion {
 
     pub fn add(&mut self, holder: Holder, lock: usize) {
         self.locks[lock].push(holder);
+    }
+
+    /// A hold has another mode, and another token where that is known.
+    pub fn converted(
+        &mut self,
+        lock: usize,
+        incarnation: usize,
+        tag: Tag,
+        mode: Mode,
+        token: Option<u64>,
+    ) {
+        let mine = |it: &&mut Holder| it.incarnation == incarnation && it.tag == tag;
+        if let Some(it) = self.locks[lock].iter_mut().find(mine) {
+            it.mode = mode;
+            it.lone = mode == Mode::Exclusive;
+            it.token = token.unwrap_or(it.token);
+        }
     }
 
     pub fn remove(&mut self, lock: usize, incarnation: usize, tag: Tag) {
@@ -120,6 +139,8 @@ impl Exclusion {
         let mut slipped = Ok(());
         // Permits that are out: all of them, and those whose protection nothing has broken.
         let (mut all, mut protected) = (0, 0);
+        let me = |it: &Holder| it.who == who && it.slot == slot && it.lone;
+        let lone = self.locks[lock].iter().any(me);
         for it in self.locks[lock].iter().filter(|it| it.tag != tag || it.slot != slot) {
             let apart = it.who != who;
             let (counted, apart) = match (it.mode, mode) {
@@ -135,7 +156,9 @@ impl Exclusion {
             let alone = it.mode == Mode::Exclusive && mode == Mode::Exclusive;
             let local = matches!((it.who, who), (Who::Local { .. }, Who::Local { .. }))
                 && it.incarnation == clients[slot].incarnation
-                && alone;
+                && alone
+                && !lone
+                && !it.lone;
             let excused =
                 [it.since, since].iter().any(|since| self.broken_since(lock, since.unwrap_or(0)));
             all += counted;

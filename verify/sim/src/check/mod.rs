@@ -534,10 +534,33 @@ impl Checks {
                 who,
                 token,
                 mode,
+                lone: false,
                 since,
             },
             lock,
         );
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    /// A hold has a token of another mode: above all that it must lie above. An explicit owner's may have
+    /// that of its other holds.
+    pub fn converted(
+        &mut self,
+        at: Instant,
+        client: &Client,
+        lock: usize,
+        hold: Tag,
+        token: u64,
+        mode: Mode,
+        joins: bool,
+    ) {
+        let since = self.token.tenure(lock, client.incarnation, token).map(|it| it.granted_at);
+        let broken = self.exclusion.broken_since(lock, since.unwrap_or(0));
+        let result = self.token.delivered(lock, token, mode, joins, broken);
+        self.keep("token order", at, result);
+        if mode == Mode::Exclusive {
+            self.abandoned.upgraded(lock, client.incarnation, hold, token, since.unwrap_or(0));
+        }
     }
 
     /// A caller was told that its hold is lost.

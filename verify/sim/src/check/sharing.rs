@@ -121,7 +121,7 @@ impl Sharing {
             alone(&named, before, after)?;
             served(after, &new)?;
         }
-        for it in new.iter().filter(|it| it.mode == Mode::Shared) {
+        for it in after.holds.iter().filter(|it| it.mode == Mode::Shared) {
             let owner = it.owner.as_deref().and_then(|owner| OwnerId::new(owner).ok());
             self.locks[lock].shared.extend(owner);
         }
