@@ -41,10 +41,9 @@ impl Mode {
 
     /// Whether two may be in together; of permits, as long as there are enough.
     pub fn fits(self, other: Mode) -> bool {
-        match (self, other) {
-            (Mode::Shared, Mode::Shared) => true,
-            (Mode::Permits { .. }, Mode::Permits { .. }) => true,
-            _ => false,
-        }
+        matches!(
+            (self, other),
+            (Mode::Shared, Mode::Shared) | (Mode::Permits { .. }, Mode::Permits { .. })
+        )
     }
 }
