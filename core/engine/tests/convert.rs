@@ -8,8 +8,8 @@ use fencelock_engine::reply::Abandoned;
 use fencelock_engine::request::{Convert, Mode};
 use fencelock_engine::store::{Announce, Caller, Delivery};
 use fencelock_engine::{
-    Ask, CallKey, Converted, ErrorKind, Grant, HoldKey, LossReason, Name, Outcome, Owner, OwnerId,
-    Patience,
+    Ask, CallKey, Converted, ErrorKind, Grant, HoldKey, LossReason, Name, Options, Outcome, Owner,
+    OwnerId, Patience,
 };
 use world::World;
 
@@ -514,6 +514,22 @@ fn a_conversion_keeps_no_place_of_the_local_queue() {
     assert!(next.token > writer_again.token);
     world.release(0, next.hold).unwrap();
     let read = world.granted(0, read);
+    world.release(0, read.hold).unwrap();
+    world.is_clean();
+}
+
+#[test]
+fn while_an_upgrade_that_was_undone_may_yet_take_effect_a_short_lease_is_renewed() {
+    let lease = SECOND * 6 / 5;
+    let mut world = World::with(2, Options { lease, ..Options::default() });
+    let read = world.read(0, 1);
+    world.clients[0].swallow_replies = true;
+    let (_, begun) = world.convert(0, read.hold, Mode::Exclusive);
+    assert!(world.cancel(0, begun.unwrap().unwrap()));
+    world.clients[0].swallow_replies = false;
+    world.pass(SECOND * 10);
+    assert!(world.remaining(0, read.hold).is_some(), "{:?}", world.clients[0].lost);
+    assert_eq!(world.modes(), [Mode::Shared]);
     world.release(0, read.hold).unwrap();
     world.is_clean();
 }

@@ -346,7 +346,9 @@ impl<C: Clone> Engine<C> {
         }
         let wait = Duration::from_micros(entry.copies.until.saturating_sub(store));
         entry.conversion = Some(Conversion::undoing());
-        entry.retry_at = now + wait.min(SLACK * 2) + Duration::from_millis(1);
+        // It renews the hold as well, which nothing else does meanwhile.
+        let renewal = entry.valid_until.since(now) / 3;
+        entry.retry_at = now + wait.min(SLACK * 2).min(renewal) + Duration::from_millis(1);
     }
 
     fn not_converted(&mut self, now: Time, key: Key, store: u64, error: &Error) {
