@@ -50,6 +50,7 @@ impl Seats {
             _ if !self.on => return,
             Op::Acquire(ask) => vec![ask.hold],
             Op::Beat(beats) => beats.iter().map(|beat| beat.hold).collect(),
+            Op::Convert(ask) => vec![ask.hold],
             _ => return,
         };
         self.sent.insert((incarnation, request.id.0), (at, holds));
@@ -65,6 +66,7 @@ impl Seats {
         let Some((asked, holds)) = self.sent.remove(&(incarnation, request.0)) else { return };
         let states: Vec<Option<&State>> = match result.as_ref().map(|reply| &reply.body) {
             Ok(Body::Acquire(state)) => vec![Some(state)],
+            Ok(Body::Convert(state)) => vec![Some(state)],
             Ok(Body::Beat(states)) => states.iter().map(|state| state.as_ref().ok()).collect(),
             _ => return,
         };
@@ -74,6 +76,10 @@ impl Seats {
                 Standing::Granted => {
                     let waits = state.others_waiting > 0;
                     self.known.insert(hold, Word { asked, waits, granted: true });
+                }
+                // A reader that may not write is told who waits.
+                Standing::Contended => {
+                    self.known.entry(hold).or_default().waits = state.others_waiting > 0;
                 }
                 Standing::Queued => self.known.entry(hold).or_default().asked = asked,
                 _ => {}

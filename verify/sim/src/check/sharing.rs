@@ -41,7 +41,7 @@ struct Lock {
     known: bool,
     /// The tickets that were given were lost, and the clock was set back: the next ones lie below.
     unordered: bool,
-    /// They were lost, and nobody has come since.
+    /// They were lost in this run.
     lost: bool,
     /// The explicit owners that have shared it.
     shared: BTreeSet<OwnerId>,
@@ -151,7 +151,7 @@ impl Sharing {
 
     fn note(&mut self, lock: usize, clock: u64, after: Option<&LockInfo>) {
         let it = &mut self.locks[lock];
-        (it.known, it.lost) = (true, false);
+        it.known = true;
         it.ends.clear();
         for hold in after.into_iter().flat_map(|info| &info.holds) {
             it.ends.insert(hold.hold, clock + hold.expires_in.as_micros() as u64);
