@@ -177,8 +177,8 @@ fn break_ends_one_hold_of_several_by_the_beginning_of_its_id() {
     let ended = place.output(&["break", "seats", "--hold", short]);
     assert_eq!((code(&ended), stdout(&ended).as_str()), (0, "ended 1 hold on seats\n"));
     assert!(stderr(&ended).contains("Danger"), "{}", stderr(&ended));
-    eventually("its holder is told", || !one.is_valid());
-    assert!(other.is_valid());
+    // The store shows them in no order of their grants.
+    eventually("its holder is told", || one.is_valid() != other.is_valid());
     let again = place.output(&["break", "seats", "--hold", short]);
     assert_eq!(code(&again), 1);
     assert_eq!(stdout(&again), format!("seats has no hold {short}\n"));
@@ -186,7 +186,7 @@ fn break_ends_one_hold_of_several_by_the_beginning_of_its_id() {
     let third = seats.acquire().unwrap();
     let several = place.output(&["break", "seats", "--hold", ""]);
     assert_eq!(code(&several), 2, "{}", stderr(&several));
-    assert!(other.is_valid() && third.is_valid());
+    assert!(one.is_valid() != other.is_valid() && third.is_valid());
 }
 
 #[test]
