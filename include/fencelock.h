@@ -222,7 +222,8 @@ typedef struct fencelock_completion {
     // Of fencelock_client_inspect_async(); NULL: the store knows nothing of the lock.
     struct fencelock_inspection *inspection;
     // The token that was entered with, how many holds were broken, the store's time in nanoseconds
-    // since 1970, whether the lock is held, or how many permits are free.
+    // since 1970, whether the lock is held, how many permits are free, or whether a semaphore
+    // was resized.
     uint64_t number;
     // Of fencelock_client_break_async(): the token under which somebody else holds the lock now, or 0.
     uint64_t changed_hands;
@@ -813,6 +814,26 @@ fencelock_status fencelock_semaphore_available_permits_async(struct fencelock_se
                                                              fencelock_callback callback,
                                                              void *user_data,
                                                              struct fencelock_error **error);
+
+// Gives a semaphore another number of permits, 1 to 1,000,000, until nobody holds or waits; `resized` is
+// false when nobody does, and whoever comes next says how many there are. Of more, whoever fits now enters
+// at once. Of fewer, nobody loses a permit, and nobody enters until enough have come back; who waits for
+// more than there are ends with INVALID_ARGUMENT. Everybody who comes later must say the new number: this
+// handle keeps the one that it was told.
+//
+// INVALID_ARGUMENT for the number, MISCONFIGURED while the name is a lock's, UNSUPPORTED, UNAVAILABLE,
+// CLOSED.
+fencelock_status fencelock_semaphore_resize(struct fencelock_semaphore *semaphore,
+                                            uint32_t permits,
+                                            bool *resized,
+                                            struct fencelock_error **error);
+
+// As fencelock_semaphore_resize(), without blocking. The completion's number is 0 or 1.
+fencelock_status fencelock_semaphore_resize_async(struct fencelock_semaphore *semaphore,
+                                                  uint32_t permits,
+                                                  fencelock_callback callback,
+                                                  void *user_data,
+                                                  struct fencelock_error **error);
 
 // Frees a semaphore's handle. Holds go on. NULL is none.
 fencelock_status fencelock_semaphore_free(struct fencelock_semaphore *semaphore);

@@ -36,7 +36,8 @@ pub struct fencelock_completion {
     /// Of fencelock_client_inspect_async(); NULL: the store knows nothing of the lock.
     pub inspection: *mut fencelock_inspection,
     /// The token that was entered with, how many holds were broken, the store's time in nanoseconds
-    /// since 1970, whether the lock is held, or how many permits are free.
+    /// since 1970, whether the lock is held, how many permits are free, or whether a semaphore
+    /// was resized.
     pub number: u64,
     /// Of fencelock_client_break_async(): the token under which somebody else holds the lock now, or 0.
     pub changed_hands: u64,

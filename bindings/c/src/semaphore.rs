@@ -151,6 +151,47 @@ pub unsafe extern "C" fn fencelock_semaphore_available_permits_async(
     })
 }
 
+/// Gives a semaphore another number of permits, 1 to 1,000,000, until nobody holds or waits; `resized` is
+/// false when nobody does, and whoever comes next says how many there are. Of more, whoever fits now enters
+/// at once. Of fewer, nobody loses a permit, and nobody enters until enough have come back; who waits for
+/// more than there are ends with INVALID_ARGUMENT. Everybody who comes later must say the new number: this
+/// handle keeps the one that it was told.
+///
+/// INVALID_ARGUMENT for the number, MISCONFIGURED while the name is a lock's, UNSUPPORTED, UNAVAILABLE,
+/// CLOSED.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencelock_semaphore_resize(
+    semaphore: *mut fencelock_semaphore,
+    permits: u32,
+    resized: *mut bool,
+    error: *mut *mut fencelock_error,
+) -> fencelock_status {
+    call!(error, {
+        give(resized, "resized", false)?;
+        let semaphore = fencelock_semaphore::get(semaphore)?;
+        give(resized, "resized", semaphore.semaphore.resize(permits)?)?;
+    })
+}
+
+/// As fencelock_semaphore_resize(), without blocking. The completion's number is 0 or 1.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencelock_semaphore_resize_async(
+    semaphore: *mut fencelock_semaphore,
+    permits: u32,
+    callback: fencelock_callback,
+    user_data: *mut c_void,
+    error: *mut *mut fencelock_error,
+) -> fencelock_status {
+    call!(error, {
+        let semaphore = fencelock_semaphore::get(semaphore)?;
+        start(null_mut(), callback, user_data, null_mut(), |done| {
+            let resized = |resized: bool| Outcome::Number(resized.into());
+            let told = move |result: Result<bool, _>| done(result.map(resized));
+            Ok(Some(semaphore.semaphore.resize_async(permits, told)))
+        })?;
+    })
+}
+
 /// Frees a semaphore's handle. Holds go on. NULL is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fencelock_semaphore_free(

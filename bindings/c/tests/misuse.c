@@ -129,6 +129,9 @@ static void try_semaphore(void *handle) {
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_semaphore_available_permits, semaphore, &number);
     FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_semaphore_available_permits_async, semaphore, post,
           &mail);
+    bool resized = false;
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_semaphore_resize, semaphore, 2, &resized);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_semaphore_resize_async, semaphore, 2, post, &mail);
     WRONG(fencelock_semaphore_name(semaphore, &name));
     WRONG(fencelock_semaphore_permits(semaphore, &number));
     if (handle != NULL) WRONG(fencelock_semaphore_free(semaphore));

@@ -526,6 +526,37 @@ static void permits_are_counted_and_nobody_passes_a_larger_request(void) {
     end(there);
 }
 
+static void a_semaphore_is_resized_while_it_is_in_use(void) {
+    if (!permits()) return;
+    fencelock_client *client = client_of_store();
+    fencelock_semaphore *two = NULL, *three = NULL;
+    char name[200];
+    snprintf(name, sizeof name, "%s", name_of("resized"));
+    OK(fencelock_client_semaphore, client, name, FENCELOCK_NTS, 2, &two);
+    OK(fencelock_client_semaphore, client, name, FENCELOCK_NTS, 3, &three);
+    bool resized = true;
+    OK(fencelock_semaphore_resize, two, 3, &resized);
+    CHECK(!resized); // nobody is there
+    fencelock_hold *both = taking(two, 2, FENCELOCK_TRY), *none = NULL;
+    struct mail mail = {0};
+    OK(fencelock_semaphore_acquire_async, two, 1, NULL, NULL, post, &mail, NULL);
+    UNTIL(queued(client, name) == 1);
+    OK(fencelock_semaphore_resize, two, 3, &resized);
+    CHECK(resized);
+    fencelock_hold *one = collect(&mail).hold;
+    fencelock_acquire_options try = fresh(FENCELOCK_TRY);
+    FAILS(FENCELOCK_MISCONFIGURED, fencelock_semaphore_acquire, two, 1, &try, &none);
+    FAILS(FENCELOCK_CONTENDED, fencelock_semaphore_acquire, three, 1, &try, &none);
+    OK(fencelock_semaphore_resize_async, three, 4, post, &mail);
+    CHECK(collect(&mail).number == 1);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_semaphore_resize, two, 0, &resized);
+    OK(fencelock_hold_release, both);
+    OK(fencelock_hold_release, one);
+    IS(FENCELOCK_OK, fencelock_semaphore_free(two));
+    IS(FENCELOCK_OK, fencelock_semaphore_free(three));
+    end(client);
+}
+
 int hold_permits(const char *name) {
     fencelock_connect_options options = FENCELOCK_CONNECT_OPTIONS_INIT;
     options.lease_ns = 3 * FENCELOCK_SECOND;
@@ -640,6 +671,7 @@ const struct test mode_tests[] = {
     {"closing_tells_readers_and_takers_of_permits", closing_tells_readers_and_takers_of_permits},
     {"permits_are_counted_and_nobody_passes_a_larger_request",
      permits_are_counted_and_nobody_passes_a_larger_request},
+    {"a_semaphore_is_resized_while_it_is_in_use", a_semaphore_is_resized_while_it_is_in_use},
     {"permits_of_a_killed_process_come_back", permits_of_a_killed_process_come_back},
     {"an_inspection_says_who_reads_and_who_has_permits",
      an_inspection_says_who_reads_and_who_has_permits},

@@ -44,6 +44,24 @@ impl Semaphore {
         Lock::new(self.inner.taking(count), self.client.clone())
     }
 
+    /// Gives the semaphore `of` permits until nobody holds or waits; `false` when nobody does.
+    ///
+    /// # Errors
+    /// As [`fencelock::Semaphore::resize`].
+    pub fn resize(&self, of: u32) -> Result<bool> {
+        self.inner.resize(of)
+    }
+
+    /// See [`Semaphore::resize`].
+    pub fn resize_async(
+        &self,
+        of: u32,
+        done: impl FnOnce(Result<bool>) + Send + 'static,
+    ) -> Operation {
+        let semaphore = self.inner.asynchronous().clone();
+        Operation::start(async move { semaphore.resize(of).await }, done)
+    }
+
     /// How many permits are free, by the store's word at the time of asking.
     ///
     /// # Errors

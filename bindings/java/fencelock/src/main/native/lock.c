@@ -70,6 +70,25 @@ static void native_availablePermitsAsync(JNIEnv *env, jclass native, jlong semap
     if (thrown(env, native, status, error)) (*env)->DeleteGlobalRef(env, target);
 }
 
+static jboolean native_resize(JNIEnv *env, jclass native, jlong semaphore, jint permits) {
+    bool resized = false;
+    fencelock_error *error = NULL;
+    fencelock_status status = fencelock_semaphore_resize(AS(semaphore, semaphore),
+                                                         (uint32_t)permits, &resized, &error);
+    thrown(env, native, status, error);
+    return resized;
+}
+
+static void native_resizeAsync(JNIEnv *env, jclass native, jlong semaphore, jint permits,
+                               jobject completion) {
+    fencelock_error *error = NULL;
+    jobject target = global_of(env, completion);
+    if (target == NULL) return;
+    fencelock_status status = fencelock_semaphore_resize_async(
+        AS(semaphore, semaphore), (uint32_t)permits, on_completion, target, &error);
+    if (thrown(env, native, status, error)) (*env)->DeleteGlobalRef(env, target);
+}
+
 static void native_freeLock(JNIEnv *env, jclass native, jlong lock) {
     (void)env, (void)native;
     fencelock_lock_free(AS(lock, lock));
@@ -222,6 +241,8 @@ static const JNINativeMethod methods[] = {
     METHOD(freeLock, "(J)V"),
     METHOD(semaphore, "(J" BYTES "I)J"),
     METHOD(freeSemaphore, "(J)V"),
+    METHOD(resize, "(JI)Z"),
+    METHOD(resizeAsync, "(JI" COMPLETION ")V"),
     METHOD(availablePermits, "(J)I"),
     METHOD(availablePermitsAsync, "(J" COMPLETION ")V"),
     METHOD(acquirePermits, "(JIJJJJ" COMPLETION ")J"),

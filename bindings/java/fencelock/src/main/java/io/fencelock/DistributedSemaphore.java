@@ -231,6 +231,20 @@ public interface DistributedSemaphore {
     @Nullable Permit tryAcquire(int permits, Duration limit) throws InterruptedException;
 
     /**
+     * Gives the semaphore another number of permits, until nobody holds or waits. Of more, whoever fits now
+     * enters at once. Of fewer, nobody loses a permit, and nobody enters until enough have come back; who
+     * waits for more than there are fails with {@link InvalidArgumentException}. Everybody who comes later
+     * must say the new number: this object keeps the one that it was told.
+     *
+     * @param permits 1 to 1,000,000
+     * @return false when nobody holds or waits: then whoever comes next says how many there are
+     * @throws InvalidArgumentException for another number
+     * @throws StoreMisconfiguredException while the name is a lock's
+     * @throws StoreUnavailableException when the store did not answer
+     */
+    boolean resize(int permits);
+
+    /**
      * How many permits the store's holds leave of this object's number. Asks the store. Good for
      * display, never for a decision: who waits comes first.
      *

@@ -124,6 +124,10 @@ final class Native {
 
     static native void freeSemaphore(long semaphore);
 
+    static native boolean resize(long semaphore, int permits);
+
+    static native void resizeAsync(long semaphore, int permits, Completion completion);
+
     static native int availablePermits(long semaphore);
 
     static native void availablePermitsAsync(long semaphore, Completion completion);

@@ -129,6 +129,20 @@ final class NativeSemaphore implements DistributedSemaphore {
     }
 
     @Override
+    public boolean resize(int permits) {
+        try {
+            if (VirtualThreads.current()) {
+                Parking parking = new Parking(this);
+                Native.resizeAsync(source.handle, atLeastOne(permits), parking);
+                return parking.await().number() != 0;
+            }
+            return Native.resize(source.handle, atLeastOne(permits));
+        } finally {
+            Reference.reachabilityFence(source);
+        }
+    }
+
+    @Override
     public int availablePermits() {
         try {
             if (VirtualThreads.current()) {

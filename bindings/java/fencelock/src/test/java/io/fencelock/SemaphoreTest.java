@@ -161,6 +161,22 @@ class SemaphoreTest extends StoreTest {
     }
 
     @Test
+    void itIsResizedWhileItIsInUse() throws Exception {
+        assertFalse(mailers.resize(4), "nobody is there");
+        Permit all = mailers.acquire(3);
+        CompletableFuture<Permit> waiting = mailers.acquireAsync(1);
+        withAWaiter(client, mailers.name());
+        assertTrue(mailers.resize(4));
+        try (Permit one = waiting.get(30, TimeUnit.SECONDS)) {
+            assertThrows(StoreMisconfiguredException.class, mailers::tryAcquire);
+            assertNull(client.semaphore(mailers.name(), 4).tryAcquire());
+            assertThrows(InvalidArgumentException.class, () -> mailers.resize(0));
+            assertTrue(one.isValid());
+        }
+        all.close();
+    }
+
+    @Test
     void anInterruptEndsTheWaitAndTakesNothing() throws Exception {
         Permit all = mailers.acquire(3);
         Threads.Run<Permit> waiting = Threads.start(() -> mailers.acquire(2));
