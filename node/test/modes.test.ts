@@ -262,7 +262,7 @@ onEachStore('modes', (store) => {
     assert.ok(kept instanceof Hold);
     assert.equal(kept.mode, 'shared');
     const brief = await store.locks.acquire(name, { ...shared, lease: 300 });
-    assert.ok(brief.token > kept.token);
+    assert.equal(brief.token, kept.token); // readers of one client have one hold
     assert.equal(await store.locks.acquire(name, { ifAvailable: true }), null);
     assert.equal(await brief.lost, 'ended');
     assert.ok(kept.isValid && !kept.signal.aborted);

@@ -3,9 +3,10 @@
 use fencelock_engine::Outcome;
 use fencelock_engine::request::Mode;
 
-use crate::guard::{Guard, Terms};
+use crate::guard::Guard;
 use crate::listener::Listener;
 use crate::outcome::failed;
+use crate::terms::Terms;
 use crate::wait::Wait;
 use crate::{Error, ErrorKind, Result};
 

@@ -20,6 +20,7 @@ use crate::owner::By;
 use crate::reentry::{Left, Shared as Shares};
 use crate::releasing::Releasing;
 use crate::shared::{Core, Shared};
+use crate::terms::Terms;
 use crate::ticket::Ticket;
 use crate::wait::Wait;
 use crate::{Abandoned, Error, ErrorKind, LossReason, OwnerId, Result, Token};
@@ -55,14 +56,6 @@ pub struct Guard {
     /// Told to what listens for this guard alone, once anything does.
     over: OnceLock<Over>,
     since: Time,
-}
-
-/// What changes when the hold is converted.
-#[derive(Clone, Copy)]
-pub(crate) struct Terms {
-    pub(crate) mode: Mode,
-    pub(crate) token: Token,
-    pub(crate) abandoned: Abandoned,
 }
 
 impl Guard {

@@ -89,6 +89,7 @@ mod shared;
 mod sigterm;
 mod survey;
 mod sync;
+mod terms;
 mod ticket;
 mod uncancelled;
 mod url;

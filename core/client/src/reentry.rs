@@ -5,8 +5,8 @@ use parking_lot::Mutex;
 use fencelock_engine::request::Mode;
 use fencelock_engine::{HoldKey, Time};
 
-use crate::guard::Terms;
 use crate::listener::Listener;
+use crate::terms::Terms;
 use crate::{Abandoned, Token};
 
 /// The holds of one lock under which their owner may acquire again.

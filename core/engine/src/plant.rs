@@ -152,6 +152,8 @@ pub enum Bug {
     UpgradeWaitsOn,
     OuterWriteStays,
     UpgradeNotUndone,
+    JoinsUpgrade,
+    ForgottenStays,
     ZkLostReaderTold,
     ZkReaderMends,
     JoinOnOldWord,

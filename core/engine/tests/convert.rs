@@ -368,6 +368,58 @@ fn one_conversion_of_a_hold_is_under_way_at_a_time() {
 }
 
 #[test]
+fn bug_131_an_owner_that_reads_on_while_it_is_upgraded_has_the_token_of_the_upgrade() {
+    let mut world = World::new(1);
+    let read = world.read(0, 1);
+    world.clients[0].slow = true;
+    let (call, _) = world.convert(0, read.hold, Mode::Exclusive);
+    let inner = world.waits(0, reads(1));
+    world.clients[0].slow = false;
+    world.arrive();
+    let upgraded = world.converted(0, call);
+    let inner = world.granted(0, inner);
+    assert_eq!((inner.token, inner.reentry), (upgraded.token, true));
+    world.release(0, inner.hold).unwrap();
+    world.release(0, read.hold).unwrap();
+    world.is_clean();
+}
+
+#[test]
+fn an_owner_that_reads_on_while_its_upgrade_is_refused_reads_on() {
+    let mut world = World::new(2);
+    let read = world.read(0, 1);
+    let other = world.read(1, 1);
+    world.clients[0].slow = true;
+    let (call, _) = world.convert(0, read.hold, Mode::Exclusive);
+    let inner = world.waits(0, reads(1));
+    world.clients[0].slow = false;
+    world.arrive();
+    assert_eq!(world.failed(0, call), ErrorKind::Contended);
+    let inner = world.granted(0, inner);
+    assert_eq!(inner.token, read.token);
+    world.release(1, other.hold).unwrap();
+    world.release(0, inner.hold).unwrap();
+    world.release(0, read.hold).unwrap();
+    world.is_clean();
+}
+
+#[test]
+fn bug_132_what_the_store_forgot_ends_when_its_client_is_granted_the_lock_again() {
+    let mut world = World::new(1);
+    let read = world.read(0, 1);
+    world.upgrade(0, read.hold);
+    let writer = world.waits(0, Ask::local(2));
+    world.records.clear();
+    world.pass(SECOND * 12);
+    let grant = world.granted(0, writer);
+    assert_eq!(world.clients[0].lost.values().collect::<Vec<_>>(), [&LossReason::Gone]);
+    assert_eq!(world.remaining(0, read.hold), None);
+    world.release(0, grant.hold).unwrap();
+    assert_eq!(world.release(0, read.hold), Err(ErrorKind::Lost));
+    world.is_clean();
+}
+
+#[test]
 fn a_release_while_converting_ends_the_hold_once() {
     for to in [Mode::Shared, Mode::Exclusive] {
         let mut world = World::new(2);

@@ -485,6 +485,10 @@ pub const TABLE: &[Planted] = &[
     readers(128, Bug::OneTenantTold, "of those who read by one hold, one is told of its loss"),
     readers(129, Bug::TenantEndsSeat, "one local reader's lease ends the others' hold"),
     readers(130, Bug::ReaderSitsTwice, "an owner reads under two of its client's holds"),
+    readers(131, Bug::JoinsUpgrade, "an owner reads on with the old token while it is upgraded"),
+    readers(132, Bug::ForgottenStays, "a hold that the store forgot outlives its client's next"),
+    readers(133, Bug::UpgradeNotUndone, "an upgrade that was given up is not undone"),
+    readers(134, Bug::OuterWriteStays, "who reads within a write keeps it after the write"),
 ];
 
 const HALF_WAY: &str = "local heard = try('PUBLISH', prefix .. 'inbox:' .. \

@@ -100,7 +100,7 @@ impl Shop {
     /// What can happen to it.
     pub fn scenes(self) -> &'static [Scene] {
         match self {
-            Shop::Memory => &[Nothing, Suspend, Permits(Under::Nothing)],
+            Shop::Memory => &[Nothing, Suspend, Readers(Under::Nothing), Permits(Under::Nothing)],
             Shop::Sqlite => &[
                 Nothing,
                 Suspend,
@@ -109,6 +109,10 @@ impl Shop {
                 Busy,
                 Forget,
                 Lag,
+                Readers(Under::Nothing),
+                Readers(Under::Pause),
+                Readers(Under::Crash),
+                Readers(Under::Forget),
                 Permits(Under::Nothing),
                 Permits(Under::Pause),
                 Permits(Under::Crash),
@@ -137,6 +141,11 @@ impl Shop {
                 Lag,
                 Skew,
                 Double,
+                Readers(Under::Nothing),
+                Readers(Under::Pause),
+                Readers(Under::Crash),
+                Readers(Under::Messages),
+                Readers(Under::Forget),
                 Permits(Under::Nothing),
                 Permits(Under::Pause),
                 Permits(Under::Crash),

@@ -287,6 +287,11 @@ impl<C> Entry<C> {
         shared && self.conversion.is_none()
     }
 
+    /// Whether its only holder is about to have it for itself, with another token.
+    pub fn is_being_upgraded(&self) -> bool {
+        self.conversion.is_some_and(|conversion| conversion.to == Mode::Exclusive)
+    }
+
     /// How many holds there are under it.
     pub fn levels(&self) -> usize {
         self.tenants.iter().map(|holder| holder.holds.len()).sum()

@@ -122,8 +122,12 @@ impl<C: Clone> Engine<C> {
         Ok(Acquired::Granted(self.grant_of(key, hold, How::Reentry, Duration::ZERO)))
     }
 
-    /// Whether a further hold of the entry's holder must wait for a renewal.
+    /// Whether a further hold of the entry's holder must wait for a renewal; or for the answer to an upgrade,
+    /// whose token is the one to read with, too.
     pub(super) fn outlasts(&self, now: Time, entry: &Entry<C>, ask: &Ask) -> bool {
+        if entry.is_being_upgraded() && !planted!(JoinsUpgrade) {
+            return true;
+        }
         // Under a watchdog that only this hold brings, a third of the lease is enough to begin with.
         let wanted = match ask.lease {
             Some(lease) => now + margin(lease),

@@ -7,6 +7,7 @@ use crate::engine::slab::Key;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Note, Outcome};
 use crate::hold::{CallKey, HoldKey, LossReason, Patience};
+use crate::request::Mode;
 use crate::time::Time;
 use crate::token::Token;
 
@@ -65,6 +66,29 @@ impl<C: Clone> Engine<C> {
         let ended = entry.ended(now).filter(|_| !planted!(EndedIsBroken));
         entry.at = if entry.exposed_until > 0 { At::Unclear } else { At::Nowhere };
         self.lose(now, key, ended.unwrap_or(reason));
+    }
+
+    /// What the store has granted proves that it forgot other holds of this client, beside which it
+    /// would not have: as after its data was lost.
+    pub(super) fn end_forgotten(&mut self, now: Time, key: Key) {
+        let Some(entry) = self.entries.get(key) else { return };
+        let (mode, token) = (entry.mode, entry.token);
+        let Some(lock) = self.lock_ref(entry.lock).filter(|_| entry.owner.is_none()) else {
+            return;
+        };
+        let alone = lock.entry.filter(|_| mode == Mode::Shared);
+        let readers = lock.readers.values().filter_map(|reader| reader.held);
+        let mut forgotten: Vec<Key> = readers.chain(alone).filter(|other| *other != key).collect();
+        forgotten.dedup();
+        for other in forgotten {
+            let is_gone = self.entries.get(other).is_some_and(|other| {
+                let apart = mode == Mode::Exclusive || other.mode == Mode::Exclusive;
+                apart && other.at == At::Held && other.parting.is_none() && other.token < token
+            });
+            if is_gone && !planted!(ForgottenStays) {
+                self.vanish(now, other, LossReason::Gone);
+            }
+        }
     }
 
     /// Tells every holder of the entry that it is lost, gives the entry up, and queues again for

@@ -218,6 +218,7 @@ impl<C: Clone> Engine<C> {
         if entry.valid_until <= now && !planted!(LeaseNotLookedAtAgain) {
             return self.expire(now, key);
         }
+        self.end_forgotten(now, key);
         self.hand_on(now, key, how, None);
         self.arm(key);
     }

@@ -51,9 +51,9 @@ impl<C: Clone> Engine<C> {
                 let hold = self.sit_down(now, key, &ask, call);
                 let grant = self.grant_of(key, hold, How::Local, std::time::Duration::ZERO);
                 self.serve_tenant(now, key, &ask);
-                return Ok(Acquired::Granted(grant));
+                Ok(Acquired::Granted(grant))
             }
-            Place::None => return Err(super::local::contended()),
+            Place::None => Err(super::local::contended()),
             Place::Renewed(key) => {
                 let call = self.wait(now, lock, ask, Some(key), call)?;
                 self.beat_by(key, now);
