@@ -93,7 +93,7 @@ impl ReentrantHolds {
             return None;
         }
         let mut reentrant = self.0.lock();
-        let held = of_owner(&mut reentrant, owner)?;
+        let held = of_owner(&mut reentrant, owner).filter(|held| held.covers(mode))?;
         (held.shared.hold == unsure.hold).then(|| held.enter())
     }
 

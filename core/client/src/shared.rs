@@ -324,8 +324,7 @@ impl Shared {
                 let _ = self.with(|core, now| core.engine.release(now, grant.hold, None));
             }
             Outcome::Converted(to) if to.mode == Mode::Exclusive => {
-                let nobody = Listener::default();
-                let _ = self.with(|core, now| core.engine.downgrade(now, to.hold, nobody));
+                let _ = self.with(|core, now| core.engine.undo_upgrade(now, to.hold));
             }
             _ => {}
         }

@@ -162,9 +162,9 @@ fn readers_and_writers_share_one_queue(world: &mut World) {
     let (sender, grants) = std::sync::mpsc::channel();
     let late = other.rw_lock(name).unwrap();
     let (also, sending) = (late.clone(), sender.clone());
-    thread::spawn(move || sending.send(("read", also.read().unwrap())));
+    thread::spawn(move || sending.send(("read", also.read().unwrap())).unwrap());
     queued(&watcher, name, 2);
-    thread::spawn(move || sender.send(("write", late.non_reentrant().write().unwrap())));
+    thread::spawn(move || sender.send(("write", late.non_reentrant().write().unwrap())).unwrap());
     queued(&watcher, name, 3);
     world.curator.tell(&format!("read last c {path}"));
     queued(&watcher, name, 4);

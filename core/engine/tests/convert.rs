@@ -531,6 +531,23 @@ fn an_upgrade_is_told_how_the_writer_before_ended() {
 }
 
 #[test]
+fn an_upgrade_that_nobody_took_delivery_of_mends_nothing() {
+    let mut world = World::new(2);
+    world.take(1, 1);
+    world.pass_without(SECOND * 40, &[1]);
+    let read = world.read(0, 1);
+    world.upgrade(0, read.hold);
+    let now = world.time();
+    world.clients[0].engine.undo_upgrade(now, read.hold);
+    world.run();
+    assert_eq!(world.modes(), [Mode::Shared]);
+    world.release(0, read.hold).unwrap();
+    let next = world.take(0, 2);
+    assert_eq!(next.abandoned, Abandoned::Yes, "nobody was told of it but who reads");
+    world.release(0, next.hold).unwrap();
+}
+
+#[test]
 fn an_explicit_owners_holds_are_converted_each_for_itself() {
     let mut world = World::new(3);
     let write = world.take_with(0, explicit(Mode::Exclusive));

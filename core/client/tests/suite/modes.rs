@@ -35,16 +35,17 @@ pub async fn readers_hold_together_and_a_writer_alone(world: &World) {
     let writer = tokio::spawn(async move { plain.acquire().await });
     queued(&b, "x", 1).await;
     // Those who read here hear of it, and then nobody joins them.
-    eventually("a reader that is refused", || async {
+    let refused = eventually("a reader that is refused", || async {
         match stranger.try_read().await {
             Ok(reader) => {
                 reader.release().await.unwrap();
                 None
             }
-            Err(error) => Some(assert_eq!(error.kind(), ErrorKind::Contended)),
+            Err(error) => Some(error.kind()),
         }
     })
     .await;
+    assert_eq!(refused, ErrorKind::Contended);
     let late = stranger.read_timeout(MOMENT).await.unwrap_err();
     assert_eq!(late.kind(), ErrorKind::TimedOut, "no reader passes a writer that waits");
     for reader in [one, two] {

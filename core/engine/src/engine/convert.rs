@@ -57,9 +57,25 @@ impl<C: Clone> Engine<C> {
         }
         let key_of_call = self.add_conversion(now, key, hold, Mode::Shared, call);
         self.set_mode(hold, Mode::Shared);
-        self.share(now, key, Some(key_of_call));
+        self.share(now, key, Conversion::new(Mode::Shared, Some(key_of_call)));
         self.send_due_beats(now);
         Ok(Some(key_of_call))
+    }
+
+    /// Makes a hold shared again of whose upgrade nobody took delivery: as if it had been given up before
+    /// it was answered. Nobody was told of a predecessor.
+    pub fn undo_upgrade(&mut self, now: Time, hold: HoldKey) {
+        let now = self.at(now);
+        let Ok(key) = self.live_entry(now, hold) else { return };
+        if self.mode_of(hold) != Mode::Exclusive {
+            return;
+        }
+        self.set_mode(hold, Mode::Shared);
+        // Unless its owner writes by another hold meanwhile, which has been told.
+        if self.writes(key) == 0 {
+            self.share(now, key, Conversion::undoing());
+        }
+        self.send_due_beats(now);
     }
 
     /// Makes a shared hold exclusive, if nobody else holds the lock, past whoever waits. `None` when
@@ -148,12 +164,12 @@ impl<C: Clone> Engine<C> {
         if !reads || self.writes(key) > 0 || planted!(OuterWriteStays) {
             return false;
         }
-        self.share(now, key, None);
+        self.share(now, key, Conversion::new(Mode::Shared, None));
         true
     }
 
     /// Whoever has the entry only reads from now on. The local queue gets another one.
-    fn share(&mut self, now: Time, key: Key, call: Option<CallKey>) {
+    fn share(&mut self, now: Time, key: Key, conversion: Conversion) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.mode = Mode::Shared;
         let lock = entry.lock;
@@ -168,7 +184,7 @@ impl<C: Clone> Engine<C> {
             self.set_reader(lock, owner, Some(key));
         }
         self.end_joins_to_write(key);
-        self.convert(now, key, Conversion::new(Mode::Shared, call));
+        self.convert(now, key, conversion);
         if handed {
             self.reopen(now, lock);
         }

@@ -7,6 +7,8 @@ local function sharer(i)
   local one, id = field[3], arg[at]
   if not together(field[1], field[2], one, field[4], field[5], field[6], due) then return end
   local alone = one and one ~= '' and string.match(one, '^' .. id .. ' (.*)$')
+  -- A lone hold has nobody beside it, whatever is left of an earlier record.
+  if one and one ~= '' and not alone then return end
   local deadline, token, mode, client, owner = string.match(alone or call('HGET', hash, id) or '',
     '^(%d+) %d+ %d (%d+) (%d+ [sp][ %d]*\n)([^\t\n]*)[^\n]*(\n.*)$')
   if not deadline then return end
