@@ -17,7 +17,8 @@ use crate::store::incarnation_of;
 /// How many a contact lets in beside its caller.
 const BATCH: usize = 64;
 /// How far tokens may lie ahead of the highest reading of the store's clock: a block, one or two more
-/// where the counter was lost, and what is granted within one instant.
+/// where the counter was lost, and what is granted within one instant. What was left of the blocks of
+/// those who were lost, or ended by an operator, comes on top while the clock is behind.
 const AHEAD: u64 = 8 * TOKEN_BLOCK;
 
 /// A promise that is not kept, and how.
@@ -45,6 +46,11 @@ struct Lock {
     lost: bool,
     /// The explicit owners that have shared it.
     shared: BTreeSet<OwnerId>,
+    /// The first token of the tenure that was seen last, if it was one's who had the lock for itself.
+    alone: Option<u64>,
+    /// How many tokens were left out, with the blocks of such tenures that nobody released, since
+    /// tokens lie ahead of the clock.
+    left_out: u64,
 }
 
 /// What the store has.
@@ -67,7 +73,7 @@ impl Sharing {
     pub fn forgets(&mut self, lock: Option<usize>, went_back: bool) {
         for (index, it) in self.locks.iter_mut().enumerate() {
             if lock.is_none_or(|lock| lock == index) {
-                (it.known, it.lost) = (false, true);
+                (it.known, it.lost, it.alone) = (false, true, None);
                 it.unordered |= went_back;
             }
         }
@@ -109,10 +115,7 @@ impl Sharing {
         };
         together(after)?;
         untouched(contact, &named, before, after)?;
-        if after.last_token > self.most + AHEAD {
-            let what = format!("{name}: {} is reserved, {} µs ahead", after.last_token, self.most);
-            return Err(("token order", what));
-        }
+        self.counts(lock, before, after)?;
         let new = granted(before, after);
         if !self.locks[lock].unordered {
             in_order(contact, &named, before, after, &new)?;
@@ -130,6 +133,35 @@ impl Sharing {
             self.note(lock, contact.clock, Some(after));
         }
         Ok(new.into_iter().filter_map(|it| grant(lock, it, contact)).collect())
+    }
+
+    /// Tokens outrun the clock only by what nobody can have used.
+    fn counts(
+        &mut self,
+        lock: usize,
+        before: Option<&LockInfo>,
+        after: &LockInfo,
+    ) -> Result<(), Wrong> {
+        let (it, most) = (&mut self.locks[lock], self.most);
+        if after.last_token <= most {
+            it.left_out = 0;
+        }
+        // A release gives back what was not used of its block: who comes next begins within it.
+        if let (Some(first), Some(before)) = (it.alone, before)
+            && after.token > before.last_token
+        {
+            it.left_out += before.last_token.saturating_sub(first);
+        }
+        if let Some(first) = after.holds.first() {
+            it.alone = (first.mode == Mode::Exclusive).then_some(after.token);
+        }
+        if after.last_token > most + AHEAD + it.left_out {
+            let ahead = after.last_token - most;
+            let what =
+                format!("{}: {} is reserved, {ahead} µs ahead", after.name, after.last_token);
+            return Err(("token order", what));
+        }
+        Ok(())
     }
 
     /// What a store has ends when it said it would, whatever becomes of the rest, unless its holder is

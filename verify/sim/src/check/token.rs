@@ -64,6 +64,18 @@ impl Lock {
         let last = self.tenures.last_key_value().map_or(0, |(first, _)| *first);
         self.highest.max(last)
     }
+
+    /// When the hold was granted that is shared from now on under a token of its own block, if that lives
+    /// again in what the store went back to: later ones were given out since. What is granted now has a
+    /// token that the clock has not passed.
+    fn converted(&self, clock: u64, grant: &StoreGrant) -> Option<Instant> {
+        let back = self.rolled_back?;
+        let (_, tenure) = self.tenures.range(..grant.token).next_back()?;
+        let same =
+            tenure.hold == grant.hold || tenure.owner.is_some() && tenure.owner == grant.owner;
+        let again = grant.mode == Mode::Shared && grant.token < clock && tenure.granted_at <= back;
+        (same && again).then_some(tenure.granted_at)
+    }
 }
 
 /// The tokens of every lock.
@@ -171,6 +183,10 @@ impl TokenOrder {
                 lock.tenures.insert(grant.token, Tenure::of(grant, since));
                 return Ok(false);
             }
+        }
+        if let Some(granted_at) = lock.converted(clock, grant) {
+            lock.tenures.insert(grant.token, Tenure { granted_at, ..Tenure::of(grant, at) });
+            return Ok(false);
         }
         let repeated = lock.tenures.contains_key(&grant.token) || grant.token <= lock.highest;
         let before = lock.tenures.last_key_value().map_or(0, |(first, _)| *first);
