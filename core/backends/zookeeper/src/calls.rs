@@ -19,18 +19,10 @@ pub(crate) type Flight = Pin<Box<dyn Future<Output = Answer> + Send>>;
 pub(crate) fn fly(client: Arc<zk::Client>, acl: Acl, op: ZkOp) -> Flight {
     match op {
         ZkOp::Create { path, data, kind } => Box::pin(async move {
-            let (mode, numbered) = match kind {
-                NodeKind::Container => (zk::CreateMode::Container, false),
-                NodeKind::Ephemeral => (zk::CreateMode::Ephemeral, false),
-                NodeKind::EphemeralSequential => (zk::CreateMode::EphemeralSequential, true),
-            };
-            let acls = match acl {
-                Acl::Open => zk::Acls::anyone_all(),
-                Acl::Creator => zk::Acls::creator_all(),
-            };
-            let created = client.create(&path, &data, &mode.with_acls(acls)).await;
+            let created = client.create(&path, &data, &options(kind, acl)).await;
             let result = created.map(|(stat, sequence)| {
                 // The server counts in 32 bits and writes what is past them as negative.
+                let numbered = kind == NodeKind::EphemeralSequential;
                 let path = if numbered { format!("{path}{sequence}") } else { path };
                 ZkReply::Created { path, stat: read_stat(&stat) }
             });
@@ -81,17 +73,32 @@ pub(crate) fn fly(client: Arc<zk::Client>, acl: Acl, op: ZkOp) -> Flight {
         ZkOp::Set { path, data } => Box::pin(async move {
             plain(client.set_data(&path, &data, None).await.map(|_| ZkReply::Done))
         }),
-        ZkOp::Multi(parts) => Box::pin(async move { multi(&client, parts).await }),
+        ZkOp::Multi(parts) => Box::pin(async move { multi(&client, acl, parts).await }),
         ZkOp::Sync { path } => {
             Box::pin(async move { plain(client.sync(&path).await.map(|()| ZkReply::Done)) })
         }
     }
 }
 
-async fn multi(client: &zk::Client, parts: Vec<ZkWrite>) -> Answer {
+fn options(kind: NodeKind, acl: Acl) -> zk::CreateOptions<'static> {
+    let mode = match kind {
+        NodeKind::Container => zk::CreateMode::Container,
+        NodeKind::Ephemeral => zk::CreateMode::Ephemeral,
+        NodeKind::EphemeralSequential => zk::CreateMode::EphemeralSequential,
+    };
+    mode.with_acls(match acl {
+        Acl::Open => zk::Acls::anyone_all(),
+        Acl::Creator => zk::Acls::creator_all(),
+    })
+}
+
+async fn multi(client: &zk::Client, acl: Acl, parts: Vec<ZkWrite>) -> Answer {
     let mut writer = client.new_multi_writer();
     for part in parts {
         let added = match part {
+            ZkWrite::Create { path, data, kind } => {
+                writer.add_create(&path, &data, &options(kind, acl))
+            }
             ZkWrite::Check { path } => writer.add_check_version(&path, -1),
             ZkWrite::Set { path, data } => writer.add_set_data(&path, &data, None),
             ZkWrite::Delete { path } => writer.add_delete(&path, None),

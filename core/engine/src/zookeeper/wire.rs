@@ -82,6 +82,15 @@ pub enum ZkOp {
 /// A part of a [`ZkOp::Multi`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ZkWrite {
+    /// As [`ZkOp::Create`].
+    Create {
+        /// Its path; of a sequential node without the digits.
+        path: String,
+        /// Its data.
+        data: Vec<u8>,
+        /// What kind of node; no container.
+        kind: NodeKind,
+    },
     /// The node must exist.
     Check {
         /// Which node.

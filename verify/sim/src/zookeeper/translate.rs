@@ -12,12 +12,7 @@ use crate::zookeeper::op::{Answer, Change, Code, Failure, Mode, Op, Stat};
 pub fn op(op: &ZkOp) -> Op {
     match op {
         ZkOp::Create { path, data, kind } => {
-            let mode = match kind {
-                NodeKind::Container => Mode::Container,
-                NodeKind::Ephemeral => Mode::Ephemeral,
-                NodeKind::EphemeralSequential => Mode::EphemeralSequential,
-            };
-            Op::Create { path: path.clone(), data: data.clone(), mode }
+            Op::Create { path: path.clone(), data: data.clone(), mode: mode(*kind) }
         }
         ZkOp::Delete { path } => Op::Delete { path: path.clone(), version: -1 },
         ZkOp::Exists { path, watch } => Op::Exists { path: path.clone(), watch: *watch },
@@ -29,8 +24,19 @@ pub fn op(op: &ZkOp) -> Op {
     }
 }
 
+fn mode(kind: NodeKind) -> Mode {
+    match kind {
+        NodeKind::Container => Mode::Container,
+        NodeKind::Ephemeral => Mode::Ephemeral,
+        NodeKind::EphemeralSequential => Mode::EphemeralSequential,
+    }
+}
+
 fn write(write: &ZkWrite) -> Op {
     match write {
+        ZkWrite::Create { path, data, kind } => {
+            Op::Create { path: path.clone(), data: data.clone(), mode: mode(*kind) }
+        }
         ZkWrite::Check { path } => Op::Check { path: path.clone(), version: -1 },
         ZkWrite::Set { path, data } => {
             Op::Set { path: path.clone(), data: data.clone(), version: -1 }
