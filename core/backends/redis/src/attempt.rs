@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use fencelock_engine::ClientId;
 use fencelock_engine::redis::Codec;
+use fencelock_engine::redis::session::NoSession;
 
-use crate::handshake::{self, Caller, Ready};
+use crate::handshake::{self, Ready};
 use crate::options::{Address, Options};
-use crate::refusal::NoSession;
 
 /// A connection that is ready, and the codec that fits it.
 #[derive(Debug)]
@@ -43,9 +43,9 @@ impl<'a> Attempts<'a> {
         let mut codec =
             Codec::new(self.client.clone(), &options.prefix).map_err(NoSession::Misconfigured)?;
         let channel = codec.channel().to_vec();
-        let caller = Caller { client: self.client, channel: &channel };
         let limit = self.limit();
-        let Ok(result) = tokio::time::timeout(limit, handshake::connect(options, &caller)).await
+        let Ok(result) =
+            tokio::time::timeout(limit, handshake::connect(options, self.client, &channel)).await
         else {
             self.late += 1;
             let hint = match options.address {
@@ -60,7 +60,7 @@ impl<'a> Attempts<'a> {
         self.late = 0;
         let ready = result?;
         codec.set_inbox(ready.inbox);
-        codec.set_secrets(ready.main.secrets().clone());
+        codec.set_secrets(ready.main.greeted.secrets.clone());
         Ok(Connected { codec, ready })
     }
 }

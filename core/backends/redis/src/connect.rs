@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use fencelock_engine::redis::session::NoSession;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -16,7 +17,6 @@ use tokio_rustls::client::TlsStream;
 
 use crate::options::{Address, Options};
 use crate::quiet::Quiet;
-use crate::refusal::NoSession;
 use crate::tls;
 
 /// How long a silent connection is left alone before the system probes it.

@@ -3,133 +3,90 @@
 use std::io;
 
 use fencelock_engine::redis::Value;
-use fencelock_engine::secret::Secrets;
+use fencelock_engine::redis::session::{self, Frame, Greeted, Greeting, NoSession};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::connect::Stream;
-use crate::encode;
-use crate::refusal::{NoSession, classify};
-use crate::resp::{self, Frame, Garbage, Parsed};
 use crate::tls;
-
-/// Bytes that have come and are not yet parsed.
-#[derive(Debug, Default)]
-pub(crate) struct Incoming {
-    buffer: Vec<u8>,
-    parsed: usize,
-    /// No frame ends before the buffer is so long.
-    needed: usize,
-}
-
-impl Incoming {
-    /// The next whole frame.
-    pub(crate) fn next(&mut self) -> Result<Option<Frame>, Garbage> {
-        let rest = &self.buffer[self.parsed..];
-        if rest.is_empty() || rest.len() < self.needed {
-            return Ok(None);
-        }
-        match resp::parse(rest)? {
-            Parsed::Frame(frame, length) => {
-                self.parsed += length;
-                self.needed = 0;
-                Ok(Some(frame))
-            }
-            Parsed::Partial(needed) => {
-                self.needed = needed;
-                Ok(None)
-            }
-        }
-    }
-
-    pub(crate) fn extend(&mut self, bytes: &[u8]) {
-        if self.parsed == self.buffer.len() {
-            self.buffer.clear();
-        } else if self.parsed > 0 {
-            self.buffer.drain(..self.parsed);
-        }
-        self.parsed = 0;
-        self.buffer.extend_from_slice(bytes);
-    }
-}
 
 /// A connection on which one side waits for the other.
 #[derive(Debug)]
 pub(crate) struct Conversation {
-    stream: Stream,
-    incoming: Incoming,
-    pushes: Vec<Vec<Value>>,
-    secrets: Secrets,
+    pub(crate) stream: Stream,
+    pub(crate) greeted: Greeted,
 }
 
 impl Conversation {
-    /// `secrets`: what is not to be shown, although the server should say it.
-    pub(crate) fn new(stream: Stream, secrets: Secrets) -> Conversation {
-        Conversation { stream, incoming: Incoming::default(), pushes: Vec::new(), secrets }
+    /// Says the first words on a connection that has just been made.
+    pub(crate) async fn begin(
+        mut stream: Stream,
+        greeting: Greeting,
+    ) -> Result<Conversation, NoSession> {
+        let greeted = greet(&mut stream, greeting).await?;
+        Ok(Conversation { stream, greeted })
     }
 
-    pub(crate) fn secrets(&self) -> &Secrets {
-        &self.secrets
+    /// Says more of them.
+    pub(crate) async fn go_on(&mut self, greeting: Greeting) -> Result<(), NoSession> {
+        self.greeted = greet(&mut self.stream, greeting).await?;
+        Ok(())
     }
 
     /// Turns an error reply into why there is no session.
     pub(crate) fn refuse(&self, step: &str, value: Value) -> Result<Value, NoSession> {
-        match value {
-            Value::Error(line) => Err(classify(step, &line, &self.secrets)),
-            value => Ok(value),
-        }
-    }
-
-    /// The stream, what came and was not parsed, and pushes that came between.
-    pub(crate) fn into_parts(self) -> (Stream, Incoming, Vec<Vec<Value>>) {
-        (self.stream, self.incoming, self.pushes)
+        session::refuse(step, value, &self.greeted.secrets)
     }
 
     /// Sends one command and waits for its reply.
     pub(crate) async fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, NoSession> {
         let mut out = Vec::new();
-        encode::words(&mut out, words);
-        self.send(&out).await?;
-        self.reply().await
-    }
-
-    pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<(), NoSession> {
-        let sent = async {
-            self.stream.write_all(bytes).await?;
-            self.stream.flush().await
-        };
-        sent.await.map_err(|error| failed(&error))
-    }
-
-    /// The next reply; pushes before it are kept.
-    pub(crate) async fn reply(&mut self) -> Result<Value, NoSession> {
-        loop {
-            match self.frame().await? {
-                Frame::Reply(value) => return Ok(value),
-                Frame::Push(values) => self.pushes.push(values),
-            }
-        }
-    }
-
-    pub(crate) async fn frame(&mut self) -> Result<Frame, NoSession> {
+        session::words(&mut out, words);
+        send(&mut self.stream, &out).await?;
         let mut chunk = [0; 4096];
         loop {
-            match self.incoming.next() {
-                Ok(Some(frame)) => return Ok(frame),
-                Ok(None) => {}
-                Err(garbage) => return Err(NoSession::misconfigured(garbage.to_string())),
-            }
-            match self.stream.read(&mut chunk).await {
-                Ok(0) => {
-                    return Err(NoSession::Later(
-                        "the server closed the connection during login; if it expects TLS, use \
-                         rediss://"
-                            .to_owned(),
-                    ));
+            let frame = self.greeted.incoming.next();
+            match frame.map_err(|garbage| NoSession::misconfigured(garbage.to_string()))? {
+                Some(Frame::Reply(value)) => return Ok(value),
+                Some(Frame::Push(values)) => self.greeted.early.push(values),
+                None => {
+                    let read = read(&mut self.stream, &mut chunk).await?;
+                    self.greeted.incoming.extend(read);
                 }
-                Ok(read) => self.incoming.extend(&chunk[..read]),
-                Err(error) => return Err(failed(&error)),
             }
         }
+    }
+}
+
+/// Moves the bytes until the connection is ready.
+async fn greet(stream: &mut Stream, mut greeting: Greeting) -> Result<Greeted, NoSession> {
+    let mut chunk = [0; 4096];
+    let mut read: &[u8] = &[];
+    loop {
+        // Also what has come before can end it.
+        if let Some(greeted) = greeting.receive(read)? {
+            return Ok(greeted);
+        }
+        let out = greeting.take();
+        if !out.is_empty() {
+            send(stream, &out).await?;
+        }
+        read = self::read(stream, &mut chunk).await?;
+    }
+}
+
+async fn send(stream: &mut Stream, bytes: &[u8]) -> Result<(), NoSession> {
+    let sent = async {
+        stream.write_all(bytes).await?;
+        stream.flush().await
+    };
+    sent.await.map_err(|error| failed(&error))
+}
+
+async fn read<'a>(stream: &mut Stream, chunk: &'a mut [u8]) -> Result<&'a [u8], NoSession> {
+    match stream.read(chunk).await {
+        Ok(0) => Err(Greeting::closed()),
+        Ok(read) => Ok(&chunk[..read]),
+        Err(error) => Err(failed(&error)),
     }
 }
 

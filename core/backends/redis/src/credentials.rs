@@ -1,25 +1,10 @@
 //! Who logs in, and with what.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
 use fencelock_engine::Error;
-
-/// A user and a password. Its `Debug` hides the password.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Login {
-    /// The ACL user; `None` for the server's default user.
-    pub user: Option<String>,
-    /// The password.
-    pub password: String,
-}
-
-impl fmt::Debug for Login {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Login").field("user", &self.user).field("password", &"***").finish()
-    }
-}
+use fencelock_engine::redis::session::Login;
 
 /// What [`Credentials::login`] gives.
 pub type CredentialsFuture<'a> = Pin<Box<dyn Future<Output = Result<Login, Error>> + Send + 'a>>;

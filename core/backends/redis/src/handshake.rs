@@ -1,17 +1,13 @@
 //! From a bare stream to a connection that the codec can use.
 
 use fencelock_engine::ClientId;
-use fencelock_engine::redis::{Codec, Inbox, Value};
-use fencelock_engine::secret::Secrets;
+use fencelock_engine::redis::Inbox;
+use fencelock_engine::redis::session::{Greeting, Login, NoSession, Protocol, Purpose};
 use fencelock_engine::transport::caught;
 
 use crate::connect;
 use crate::conversation::Conversation;
-use crate::credentials::Login;
-use crate::encode;
-use crate::options::{Options, Protocol};
-use crate::refusal::{NoSession, classify};
-use crate::resp::Frame;
+use crate::options::Options;
 
 /// A connection that is ready for requests.
 #[derive(Debug)]
@@ -20,72 +16,36 @@ pub(crate) struct Ready {
     /// The connection of the subscription, when RESP3 is not to be had.
     pub(crate) pushes: Option<Conversation>,
     pub(crate) inbox: Inbox,
-    /// The server's time.
-    pub(crate) now: u64,
-}
-
-/// Who asks, and what for.
-pub(crate) struct Caller<'a> {
-    pub(crate) client: &'a ClientId,
-    pub(crate) channel: &'a [u8],
 }
 
 /// Connects, logs in, loads the scripts, subscribes, asks the time.
-pub(crate) async fn connect(options: &Options, caller: &Caller<'_>) -> Result<Ready, NoSession> {
+pub(crate) async fn connect(
+    options: &Options,
+    client: &ClientId,
+    channel: &[u8],
+) -> Result<Ready, NoSession> {
     let login = login(options).await?;
-    let (mut main, resp3) = greet(options, login.as_ref()).await?;
-
-    let scripts = Codec::scripts();
-    let db = options.db.to_string();
-    let mut out = Vec::new();
-    encode::words(&mut out, &[&b"CLIENT"[..], b"SETNAME", client_name(caller.client).as_bytes()]);
-    if options.db != 0 {
-        encode::words(&mut out, &["SELECT", &db]);
-    }
-    for script in scripts {
-        encode::words(&mut out, &["SCRIPT", "LOAD", script.text]);
-    }
-    if resp3 {
-        encode::words(&mut out, &[b"SUBSCRIBE", caller.channel]);
-    }
-    encode::words(&mut out, &["TIME"]);
-    main.send(&out).await?;
-
-    // The name is for people; a user who may not set it goes without.
-    main.reply().await?;
-    if options.db != 0 {
-        let selected = main.reply().await?;
-        main.refuse("SELECT", selected)?;
-    }
-    for script in scripts {
-        let loaded = main.reply().await?;
-        match main.refuse("SCRIPT LOAD", loaded)? {
-            Value::Bytes(sha) if sha == script.sha.as_bytes() => {}
-            _ => {
-                return Err(NoSession::misconfigured(format!(
-                    "the server changed the script '{}' (it answered with another hash): connect \
-                     without the proxy in between",
-                    script.name
-                )));
-            }
-        }
-    }
-    let mut inbox = Inbox::Polling;
-    if resp3 && confirmed(&mut main).await? {
-        inbox = Inbox::Subscribed;
-    }
-    let now = main.reply().await?;
-    let now = time(main.refuse("TIME", now)?)?;
-    Codec::check_time(now).map_err(NoSession::Misconfigured)?;
-
+    let (client, db) = (client.clone(), options.db);
+    let purpose = Purpose::Requests { client, channel: channel.to_vec(), db };
+    let main = greet(options, purpose, login.as_ref()).await?;
+    told(&main);
+    let mut inbox = main.greeted.inbox;
     let mut pushes = None;
-    if !resp3 {
-        pushes = subscribe_apart(options, login.as_ref(), caller.channel).await?;
-        if pushes.is_some() {
-            inbox = Inbox::Subscribed;
-        }
+    if !main.greeted.resp3 {
+        let purpose = Purpose::Pushes { channel: channel.to_vec() };
+        let apart = greet(options, purpose, login.as_ref()).await?;
+        told(&apart);
+        inbox = apart.greeted.inbox;
+        pushes = (inbox == Inbox::Subscribed).then_some(apart);
     }
-    Ok(Ready { main, pushes, inbox, now })
+    Ok(Ready { main, pushes, inbox })
+}
+
+/// Logs that the user may not subscribe.
+pub(crate) fn told(talk: &Conversation) {
+    if let Some(reason) = &talk.greeted.denied {
+        tracing::warn!(%reason, "may not subscribe: waiting polls instead");
+    }
 }
 
 /// The login for this connection.
@@ -107,110 +67,16 @@ pub(crate) async fn login(options: &Options) -> Result<Option<Login>, NoSession>
     }
 }
 
-/// Connects and logs in; says whether the server speaks RESP3.
+/// Connects, and makes the connection ready for its purpose.
 pub(crate) async fn greet(
     options: &Options,
+    purpose: Purpose,
     login: Option<&Login>,
-) -> Result<(Conversation, bool), NoSession> {
-    let mut secrets = Secrets::default();
-    if let Some(login) = login {
-        secrets.add(&login.password);
-    }
-    let mut talk = Conversation::new(connect::dial(options).await?, secrets);
-    if options.protocol == Protocol::Auto {
-        let mut words = vec!["HELLO", "3"];
-        if let Some(login) = login {
-            words.extend(["AUTH", login.user.as_deref().unwrap_or("default"), &login.password]);
-        }
-        match talk.ask(&words).await? {
-            Value::Error(line) => match line.split(' ').next().unwrap_or_default() {
-                // An older server, a proxy, or a user who may not: RESP2 will do.
-                "NOPROTO" | "ERR" | "NOPERM" | "NOAUTH" if !is_login_error(&line) => {}
-                _ => return Err(classify("HELLO", &line, talk.secrets())),
-            },
-            _ => return Ok((talk, true)),
-        }
-    }
-    if let Some(login) = login {
-        let mut words = vec!["AUTH"];
-        words.extend(login.user.as_deref());
-        words.push(&login.password);
-        let answer = talk.ask(&words).await?;
-        talk.refuse("AUTH", answer)?;
-    } else if let Value::Error(line) = talk.ask(&["PING"]).await?
-        && line.starts_with("NOAUTH")
-    {
-        // Asked apart, since a server hangs up on who sends a script without having logged in.
-        return Err(classify("PING", &line, talk.secrets()));
-    }
-    Ok((talk, false))
-}
-
-/// Whether an answer to HELLO is about the login, which AUTH would only repeat. A server that
-/// wants a login says NOAUTH to HELLO, whether or not it knows the command.
-fn is_login_error(line: &str) -> bool {
-    line.contains("password configured")
-        || (line.starts_with("NOAUTH") && !line.contains("Authentication required"))
-        || line.contains("max number of clients")
-}
-
-/// Waits for the answer to SUBSCRIBE; false when it was refused for good.
-pub(crate) async fn confirmed(talk: &mut Conversation) -> Result<bool, NoSession> {
-    match talk.frame().await? {
-        Frame::Push(values) => Ok(is_confirmation(&values)),
-        Frame::Reply(Value::Array(values)) => Ok(is_confirmation(&values)),
-        Frame::Reply(Value::Error(line)) => {
-            let reason = talk.secrets().hide(&line);
-            tracing::warn!(%reason, "may not subscribe: waiting polls instead");
-            match classify("SUBSCRIBE", &line, talk.secrets()) {
-                NoSession::Misconfigured(_) => Ok(false),
-                later => Err(later),
-            }
-        }
-        Frame::Reply(_) => Ok(false),
-    }
-}
-
-fn is_confirmation(values: &[Value]) -> bool {
-    matches!(values.first(), Some(Value::Bytes(kind)) if kind == b"subscribe")
-}
-
-pub(crate) async fn subscribe_apart(
-    options: &Options,
-    login: Option<&Login>,
-    channel: &[u8],
-) -> Result<Option<Conversation>, NoSession> {
-    let options = Options { protocol: Protocol::Resp2, ..options.clone() };
-    let (mut talk, _) = greet(&options, login).await?;
-    let mut out = Vec::new();
-    encode::words(&mut out, &[b"SUBSCRIBE", channel]);
-    talk.send(&out).await?;
-    Ok(if confirmed(&mut talk).await? { Some(talk) } else { None })
-}
-
-/// The server's time in microseconds, out of TIME's reply.
-pub(crate) fn time(value: Value) -> Result<u64, NoSession> {
-    let part = |value: &Value| match value {
-        Value::Bytes(digits) => std::str::from_utf8(digits).ok()?.parse::<u64>().ok(),
-        Value::Int(number) => u64::try_from(*number).ok(),
-        _ => None,
+) -> Result<Conversation, NoSession> {
+    let protocol = match purpose {
+        Purpose::Pushes { .. } => Protocol::Resp2,
+        _ => options.protocol,
     };
-    match &value {
-        Value::Array(parts) if parts.len() == 2 => part(&parts[0])
-            .zip(part(&parts[1]))
-            .and_then(|(seconds, micros)| seconds.checked_mul(1_000_000)?.checked_add(micros)),
-        _ => None,
-    }
-    .ok_or_else(|| NoSession::misconfigured("TIME was answered with something that is no time"))
-}
-
-/// What `CLIENT LIST` shows: the server takes no spaces and nothing outside printable ASCII.
-fn client_name(client: &ClientId) -> String {
-    let label = client.label();
-    let mut name = format!("fencelock:{}", client.id());
-    if !label.is_empty() {
-        name.push(':');
-        name.extend(label.chars().map(|c| if c.is_ascii_graphic() { c } else { '_' }));
-    }
-    name
+    let stream = connect::dial(options).await?;
+    Conversation::begin(stream, Greeting::new(purpose, protocol, login.cloned())).await
 }

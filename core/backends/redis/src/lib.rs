@@ -9,15 +9,12 @@ mod backoff;
 mod connect;
 mod conversation;
 mod credentials;
-mod encode;
 mod handshake;
 mod link;
 mod options;
 mod outbox;
 mod pump;
 mod quiet;
-mod refusal;
-mod resp;
 mod rival;
 mod session;
 mod shared;
@@ -30,7 +27,8 @@ mod url;
 #[cfg(test)]
 mod tests;
 
-pub use credentials::{Credentials, CredentialsFuture, Login};
-pub use options::{Address, Options, Protocol, Tls};
+pub use credentials::{Credentials, CredentialsFuture};
+pub use fencelock_engine::redis::session::{Login, Protocol};
+pub use options::{Address, Options, Tls};
 pub use survey::{Finding, Severity, Survey, survey};
 pub use transport::{CAPABILITIES, RedisTransport, open};

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fencelock_engine::redis::Codec;
+use fencelock_engine::redis::session::{Login, Protocol};
 use fencelock_engine::{Error, ErrorKind};
 
-use crate::credentials::{Credentials, Login};
+use crate::credentials::Credentials;
 
 /// The default beginning of every key and channel.
 pub const DEFAULT_PREFIX: &str = "fl:";
@@ -55,16 +56,6 @@ pub struct Tls {
     pub cert: Option<PathBuf>,
     /// PEM file of the client's private key.
     pub key: Option<PathBuf>,
-}
-
-/// Which protocol to speak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Protocol {
-    /// RESP3 when the server has it, otherwise RESP2.
-    #[default]
-    Auto,
-    /// RESP2, with a second connection for pushes: for proxies that mangle RESP3.
-    Resp2,
 }
 
 /// Where the server is, and how to reach it. Make it with [`Options::from_url`] or

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use fencelock_engine::event::Event;
+use fencelock_engine::redis::session::{Frame, Incoming};
 use fencelock_engine::redis::{Codec, Command, ListStep, Listing, Value};
 use fencelock_engine::reply::{Failure, Refusal, RefusalKind, Reply};
 use fencelock_engine::request::{Op, RequestId};
@@ -16,10 +17,9 @@ use tokio::net::unix;
 use tokio::time::Instant;
 
 use crate::connect::{self, Stream};
-use crate::conversation::{Conversation, Incoming};
+use crate::conversation::Conversation;
 use crate::link::{Link, Writer};
 use crate::quiet::Quiet;
-use crate::resp::Frame;
 use crate::shared::{Awaited, Shared};
 
 const READ: usize = 16 << 10;
@@ -84,11 +84,8 @@ impl Pump {
         main: Conversation,
         inbox: Option<Conversation>,
     ) -> Pump {
-        let (stream, incoming, early) = main.into_parts();
-        let inbox = inbox.map(|talk| {
-            let (stream, incoming, _) = talk.into_parts();
-            (stream, incoming)
-        });
+        let Conversation { stream, greeted } = main;
+        let inbox = inbox.map(|talk| (talk.stream, talk.greeted.incoming));
         let streams = std::iter::once(&stream).chain(inbox.as_ref().map(|(stream, _)| stream));
         let sockets = streams.filter_map(Stream::descriptor).collect();
         let (reader, link) = split(stream);
@@ -97,7 +94,7 @@ impl Pump {
             codec,
             reader,
             link: Arc::new(link),
-            incoming,
+            incoming: greeted.incoming,
             inbox,
             sockets,
             chunk: vec![0; READ].into_boxed_slice(),
@@ -107,7 +104,7 @@ impl Pump {
             since: Instant::now(),
             demoted: false,
         };
-        for values in early {
+        for values in greeted.early {
             pump.push(&values);
         }
         pump

@@ -11,10 +11,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use fencelock_engine::Error;
+use fencelock_engine::redis::session::NoSession;
 
 use crate::attempt::{Attempts, Connected};
 use crate::backoff::Backoff;
-use crate::refusal::NoSession;
 
 /// The first pause: clients that lost the same server do not come together.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);

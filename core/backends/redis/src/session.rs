@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use fencelock_engine::ClientId;
 use fencelock_engine::event::Event;
+use fencelock_engine::redis::session::NoSession;
 use fencelock_engine::transport::caught;
 
 use crate::attempt::{Attempts, Connected};
@@ -13,7 +14,6 @@ use crate::backoff::Backoff;
 use crate::handshake::Ready;
 use crate::options::Options;
 use crate::pump::Pump;
-use crate::refusal::NoSession;
 use crate::rival::Rival;
 use crate::shared::Shared;
 
@@ -75,7 +75,8 @@ async fn round(
             Err(why) => return why,
         };
         codec.set_wide(shared.wide());
-        let Ready { main, pushes, inbox, now } = ready;
+        let Ready { main, pushes, inbox } = ready;
+        let now = main.greeted.now;
         let address = &options.address;
         tracing::info!(%address, ?inbox, separate = pushes.is_some(), "connected");
         let running = pump.insert(Pump::new(Arc::clone(shared), codec, main, pushes));

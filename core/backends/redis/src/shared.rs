@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use atomic_waker::AtomicWaker;
 use fencelock_engine::event::Event;
+use fencelock_engine::redis::session;
 use fencelock_engine::redis::{Codec, Command, Inbox, Listing, Script, Wide};
 use fencelock_engine::reply::Failure;
 use fencelock_engine::request::{Op, Request, RequestId};
 use fencelock_engine::transport::{Doubt, Sink, Watcher};
 
-use crate::encode;
 use crate::link::{Link, Writer};
 use crate::outbox::Outbox;
 
@@ -173,7 +173,7 @@ impl Shared {
             Op::List { .. } => Awaited::Round(request.id, request.op, Listing::default()),
             _ => Awaited::Request(request.id, request.op),
         };
-        state.push(awaited, |out| encode::command(out, &command));
+        state.push(awaited, |out| session::command(out, &command));
     }
 
     /// Writes from the caller's own thread as far as the socket takes it, and leaves the rest to
@@ -341,7 +341,7 @@ impl Shared {
 
     /// Asks further on behalf of a request that was under way already.
     pub(crate) fn ask_on(&self, awaited: Awaited, command: &Command) {
-        self.state().push(awaited, |out| encode::command(out, command));
+        self.state().push(awaited, |out| session::command(out, command));
     }
 
     /// Loads a script that the server has forgotten; `request` is answered when it is there.
@@ -354,7 +354,7 @@ impl Shared {
         match waiting {
             Some(requests) => requests.push(request),
             None => state.push(Awaited::Script(script.sha, vec![request]), |out| {
-                encode::words(out, &["SCRIPT", "LOAD", script.text]);
+                session::words(out, &["SCRIPT", "LOAD", script.text]);
             }),
         }
     }

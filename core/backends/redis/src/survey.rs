@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use fencelock_engine::finding::{Finding, Severity};
-use fencelock_engine::redis::{Codec, Value};
+use fencelock_engine::redis::session::{self, Greeting, NoSession, Purpose};
+use fencelock_engine::redis::{Codec, Inbox, Value};
 use fencelock_engine::{ClientId, Error, Name};
 
 use crate::conversation::Conversation;
-use crate::encode;
 use crate::handshake;
 use crate::options::Options;
-use crate::refusal::NoSession;
 
 /// What a server is like. `None` stands for what the server would not tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,7 +98,8 @@ pub async fn survey(options: Options) -> Result<Survey, Error> {
 
 async fn look(options: &Options) -> Result<Survey, NoSession> {
     let login = handshake::login(options).await?;
-    let (mut talk, resp3) = handshake::greet(options, login.as_ref()).await?;
+    let mut talk = handshake::greet(options, Purpose::Questions, login.as_ref()).await?;
+    let resp3 = talk.greeted.resp3;
     if options.db != 0 {
         let reply = talk.ask(&["SELECT", &options.db.to_string()]).await?;
         talk.refuse("SELECT", reply)?;
@@ -112,16 +112,18 @@ async fn look(options: &Options) -> Result<Survey, NoSession> {
     let clock = clock(&mut talk).await?;
     let info = info(&mut talk).await?;
     let save = setting(&mut talk, "save").await?;
-    let pubsub = if resp3 {
-        let mut out = Vec::new();
-        encode::words(&mut out, &[b"SUBSCRIBE", codec.channel()]);
-        talk.send(&out).await?;
-        handshake::confirmed(&mut talk).await?
+    let purpose = Purpose::Pushes { channel: codec.channel().to_vec() };
+    let mut apart = None;
+    if resp3 {
+        talk.go_on(Greeting::further(talk.greeted.clone(), purpose)).await?;
     } else {
-        handshake::subscribe_apart(options, login.as_ref(), codec.channel()).await?.is_some()
-    };
+        apart = Some(handshake::greet(options, purpose, login.as_ref()).await?);
+    }
+    let subscribed = apart.as_ref().unwrap_or(&talk);
+    handshake::told(subscribed);
+    let pubsub = subscribed.greeted.inbox == Inbox::Subscribed;
 
-    let secrets = talk.secrets();
+    let secrets = &talk.greeted.secrets;
     let text = |name: &str| info.get(name).map(|value| secrets.hide(value).into_owned());
     let number = |name: &str| info.get(name).and_then(|value| value.parse().ok());
     let flavour = ["valkey", "dragonfly", "keydb", "kvrocks", "redict"]
@@ -192,7 +194,7 @@ async fn clock(talk: &mut Conversation) -> Result<Clock, NoSession> {
         let start = tokio::time::Instant::now();
         let reply = talk.ask(&["TIME"]).await?;
         let round_trip = start.elapsed();
-        let server = handshake::time(talk.refuse("TIME", reply)?)?;
+        let server = session::time(&talk.refuse("TIME", reply)?)?;
         if best.as_ref().is_none_or(|best| round_trip < best.round_trip) {
             let middle = before + round_trip.as_micros() as i64 / 2;
             best = Some(Clock { ahead: (server as i64).saturating_sub(middle), round_trip });

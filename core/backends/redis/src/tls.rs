@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use fencelock_engine::redis::session::NoSession;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -13,7 +14,6 @@ use tokio_rustls::client::TlsStream;
 
 use crate::options::Tls;
 use crate::quiet::Quiet;
-use crate::refusal::NoSession;
 
 /// Does the TLS handshake over `stream`.
 pub(crate) async fn wrap(

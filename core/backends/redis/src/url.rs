@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use fencelock_engine::Error;
 use fencelock_engine::options::CLIENT_PARAMETERS;
+use fencelock_engine::redis::session::Protocol;
 use redis::IntoConnectionInfo;
 
-use crate::options::{Address, Options, Protocol, invalid};
+use crate::options::{Address, Options, invalid};
 
 impl Options {
     /// Reads `redis://user:password@host:port/db`, `rediss://…` (TLS) or

@@ -13,6 +13,7 @@ mod layout;
 mod list;
 mod push;
 mod script;
+pub mod session;
 mod value;
 mod wide;
 mod words;

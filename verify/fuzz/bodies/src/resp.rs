@@ -1,11 +1,6 @@
 //! Bytes from a server.
 
-// The Redis store's own parser, which it does not show.
-#[allow(dead_code)]
-#[path = "../../../../core/backends/redis/src/resp.rs"]
-mod parser;
-
-use parser::{Parsed, parse};
+use fencelock_engine::redis::session::{Parsed, parse};
 
 /// Parses what a server sent: a frame is the same however much of it, or after it, has come.
 pub fn resp(bytes: &[u8]) {

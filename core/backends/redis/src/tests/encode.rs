@@ -1,9 +1,9 @@
 use std::time::Duration;
 
+use fencelock_engine::redis::session;
 use fencelock_engine::redis::{Command, Script};
 
 use crate::backoff::Backoff;
-use crate::encode;
 
 static SCRIPT: Script =
     Script { name: "x", text: "return 1", sha: "e0e1f9fabfc9d4800c877a703b823ac0578ff8db" };
@@ -19,11 +19,11 @@ fn a_script_is_packed_as_the_redis_crate_packs_it() {
     }
     let mut ours = Vec::new();
     let (keys, args) = (keys.into_iter().collect(), args.into_iter().collect());
-    encode::command(&mut ours, &Command::Script { script: &SCRIPT, keys, args });
+    session::command(&mut ours, &Command::Script { script: &SCRIPT, keys, args });
     assert_eq!(ours, theirs.get_packed_command());
 
     let mut ours = Vec::new();
-    encode::command(&mut ours, &Command::Plain(vec![b"TIME".to_vec()]));
+    session::command(&mut ours, &Command::Plain(vec![b"TIME".to_vec()]));
     assert_eq!(ours, b"*1\r\n$4\r\nTIME\r\n");
 }
 

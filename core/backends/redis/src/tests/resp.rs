@@ -1,8 +1,6 @@
 use fencelock_engine::redis::Value;
+use fencelock_engine::redis::session::{Frame, Incoming, Parsed, parse};
 use proptest::prelude::*;
-
-use crate::conversation::Incoming;
-use crate::resp::{Frame, Parsed, parse};
 
 /// A reply as a server writes it, and as we read it.
 #[derive(Clone, Debug)]

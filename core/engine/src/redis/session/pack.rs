@@ -1,9 +1,9 @@
 //! Commands as bytes.
 
-use fencelock_engine::redis::Command;
+use crate::redis::Command;
 
 /// Appends `command` to `out`.
-pub(crate) fn command(out: &mut Vec<u8>, command: &Command) {
+pub fn command(out: &mut Vec<u8>, command: &Command) {
     match command {
         Command::Script { script, keys, args } => {
             header(out, b'*', 3 + keys.len() + args.len());
@@ -19,7 +19,7 @@ pub(crate) fn command(out: &mut Vec<u8>, command: &Command) {
 }
 
 /// Appends a command given word by word.
-pub(crate) fn words<W: AsRef<[u8]>>(out: &mut Vec<u8>, words: &[W]) {
+pub fn words<W: AsRef<[u8]>>(out: &mut Vec<u8>, words: &[W]) {
     header(out, b'*', words.len());
     for word in words {
         bulk(out, word.as_ref());

@@ -1,11 +1,11 @@
 //! Why a connection could not be made, and whether waiting helps.
 
-use fencelock_engine::secret::Secrets;
-use fencelock_engine::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind};
+use crate::secret::Secrets;
 
 /// Why a connection could not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NoSession {
+pub enum NoSession {
     /// It may pass by itself.
     Later(String),
     /// Only an operator can mend it.
@@ -13,11 +13,13 @@ pub(crate) enum NoSession {
 }
 
 impl NoSession {
-    pub(crate) fn misconfigured(message: impl Into<std::sync::Arc<str>>) -> NoSession {
+    /// What only an operator can mend, and how.
+    pub fn misconfigured(message: impl Into<std::sync::Arc<str>>) -> NoSession {
         NoSession::Misconfigured(Error::new(ErrorKind::Misconfigured, message))
     }
 
-    pub(crate) fn into_error(self) -> Error {
+    /// It as an error of whoever wanted a connection.
+    pub fn into_error(self) -> Error {
         match self {
             NoSession::Later(reason) => Error::new(ErrorKind::Unavailable, reason),
             NoSession::Misconfigured(error) => error,
@@ -27,7 +29,7 @@ impl NoSession {
 
 /// What an error line means that a server gave while the connection was being made. A server or proxy
 /// that does not know AUTH may repeat the password: it is not shown.
-pub(crate) fn classify(step: &str, line: &str, secrets: &Secrets) -> NoSession {
+pub fn classify(step: &str, line: &str, secrets: &Secrets) -> NoSession {
     let code = line.split(' ').next().unwrap_or_default();
     let advice = match code {
         "NOAUTH" => {

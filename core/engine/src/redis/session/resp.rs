@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use fencelock_engine::redis::Value;
+use crate::redis::Value;
 
 /// No command of ours answers with more than this in one string.
 const MAX_BULK: usize = 64 << 20;
@@ -16,7 +16,7 @@ const MAX_DEPTH: usize = 32;
 
 /// One thing that a server said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Frame {
+pub enum Frame {
     /// The answer to the oldest unanswered command.
     Reply(Value),
     /// Something unasked (RESP3).
@@ -25,7 +25,7 @@ pub(crate) enum Frame {
 
 /// What the front of a buffer holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Parsed {
+pub enum Parsed {
     /// A whole frame, and how many bytes it took.
     Frame(Frame, usize),
     /// Only a part of one: at least so many bytes are needed in all.
@@ -34,7 +34,7 @@ pub(crate) enum Parsed {
 
 /// The other side does not speak RESP.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Garbage(pub(crate) &'static str);
+pub struct Garbage(&'static str);
 
 impl fmt::Display for Garbage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,7 +51,7 @@ enum Stop {
 ///
 /// # Errors
 /// When the bytes cannot be the beginning of a frame.
-pub(crate) fn parse(buffer: &[u8]) -> Result<Parsed, Garbage> {
+pub fn parse(buffer: &[u8]) -> Result<Parsed, Garbage> {
     let mut cursor = Cursor { buffer, at: 0 };
     match cursor.frame() {
         Ok(frame) => Ok(Parsed::Frame(frame, cursor.at)),

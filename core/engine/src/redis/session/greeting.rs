@@ -1,0 +1,327 @@
+//! The first words on a connection: who we are, and what we need before the first request.
+
+use std::collections::VecDeque;
+
+use crate::id::ClientId;
+use crate::redis::decode;
+use crate::redis::session::incoming::Incoming;
+use crate::redis::session::login::{Login, Protocol};
+use crate::redis::session::pack;
+use crate::redis::session::refusal::{NoSession, classify};
+use crate::redis::session::resp::Frame;
+use crate::redis::{Codec, Inbox, Value};
+use crate::secret::Secrets;
+
+/// What a connection is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// For requests, and for pushes as well if the server speaks RESP3.
+    Requests {
+        /// Who asks: the server shows its name to people.
+        client: ClientId,
+        /// The channel to subscribe to.
+        channel: Vec<u8>,
+        /// The database's number.
+        db: u32,
+    },
+    /// For pushes alone, beside a connection without RESP3.
+    Pushes {
+        /// The channel to subscribe to.
+        channel: Vec<u8>,
+    },
+    /// For questions of whoever made it: it is only logged in.
+    Questions,
+}
+
+/// A connection that is ready for its purpose.
+#[derive(Clone, Debug)]
+pub struct Greeted {
+    /// Whether pushes come on this connection.
+    pub resp3: bool,
+    /// Whether it is subscribed.
+    pub inbox: Inbox,
+    /// Why it may not subscribe, in the server's words.
+    pub denied: Option<String>,
+    /// The server's time, in microseconds; 0 where it was not asked.
+    pub now: u64,
+    /// What came after the last answer.
+    pub incoming: Incoming,
+    /// Pushes that came between the answers.
+    pub early: Vec<Vec<Value>>,
+    /// What no text may show, whatever the server says.
+    pub secrets: Secrets,
+}
+
+/// What the next reply answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Hello,
+    Auth,
+    Ping,
+    Name,
+    Select,
+    Script(usize),
+    Subscribe,
+    Time,
+}
+
+/// The first words on one connection, without I/O: write what [`Greeting::take`] gives, hand
+/// what comes to [`Greeting::receive`], until that gives the connection, or says why there is none.
+#[derive(Clone, Debug)]
+pub struct Greeting {
+    purpose: Purpose,
+    login: Option<Login>,
+    out: Vec<u8>,
+    asked: VecDeque<Asked>,
+    greeted: Greeted,
+}
+
+impl Greeting {
+    /// Begins, on a connection that has just been made.
+    pub fn new(purpose: Purpose, protocol: Protocol, login: Option<Login>) -> Greeting {
+        let mut secrets = Secrets::default();
+        if let Some(login) = &login {
+            secrets.add(&login.password);
+        }
+        let mut greeting = Greeting {
+            purpose,
+            login,
+            out: Vec::new(),
+            asked: VecDeque::new(),
+            greeted: Greeted {
+                resp3: false,
+                inbox: Inbox::Polling,
+                denied: None,
+                now: 0,
+                incoming: Incoming::default(),
+                early: Vec::new(),
+                secrets,
+            },
+        };
+        match protocol {
+            // A connection for pushes alone is needed only without RESP3.
+            Protocol::Auto if !matches!(greeting.purpose, Purpose::Pushes { .. }) => {
+                greeting.hello();
+            }
+            _ => greeting.log_in(),
+        }
+        greeting
+    }
+
+    /// Asks for what another purpose needs, on a connection that is ready for one.
+    pub fn further(greeted: Greeted, purpose: Purpose) -> Greeting {
+        let (out, asked) = (Vec::new(), VecDeque::new());
+        let mut greeting = Greeting { purpose, login: None, out, asked, greeted };
+        greeting.set_up();
+        greeting
+    }
+
+    /// What is to be written now, in whole.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+
+    /// Takes what has come; gives the connection once it is ready, and must not be called after that.
+    ///
+    /// # Errors
+    /// Why there is no connection.
+    pub fn receive(&mut self, bytes: &[u8]) -> Result<Option<Greeted>, NoSession> {
+        self.greeted.incoming.extend(bytes);
+        while let Some(&asked) = self.asked.front() {
+            let frame = self.greeted.incoming.next();
+            let frame = frame.map_err(|garbage| NoSession::misconfigured(garbage.to_string()))?;
+            let reply = match frame {
+                None => return Ok(None),
+                // RESP3 answers SUBSCRIBE, and nothing else, by a push.
+                Some(Frame::Push(values)) if asked == Asked::Subscribe && is_answer(&values) => {
+                    Value::Array(values)
+                }
+                Some(Frame::Push(values)) => {
+                    self.greeted.early.push(values);
+                    continue;
+                }
+                Some(Frame::Reply(value)) => value,
+            };
+            self.asked.pop_front();
+            self.answered(asked, reply)?;
+        }
+        Ok(Some(self.greeted.clone()))
+    }
+
+    /// Why there is no connection, when the server closed it.
+    pub fn closed() -> NoSession {
+        NoSession::Later(
+            "the server closed the connection during login; if it expects TLS, use rediss://"
+                .to_owned(),
+        )
+    }
+
+    fn ask<W: AsRef<[u8]>>(&mut self, asked: Asked, words: &[W]) {
+        pack::words(&mut self.out, words);
+        self.asked.push_back(asked);
+    }
+
+    fn hello(&mut self) {
+        let mut words = vec!["HELLO".to_owned(), "3".to_owned()];
+        if let Some(Login { user, password }) = &self.login {
+            let user = user.as_deref().unwrap_or("default");
+            words.extend(["AUTH".to_owned(), user.to_owned(), password.clone()]);
+        }
+        self.ask(Asked::Hello, &words);
+    }
+
+    /// Logs in without HELLO.
+    fn log_in(&mut self) {
+        match self.login.clone() {
+            Some(Login { user: Some(user), password }) => {
+                self.ask(Asked::Auth, &["AUTH", &user, &password]);
+            }
+            Some(Login { user: None, password }) => self.ask(Asked::Auth, &["AUTH", &password]),
+            // Asked apart, since a server hangs up on who sends a script without having logged in.
+            None => self.ask(Asked::Ping, &["PING"]),
+        }
+    }
+
+    /// Asks for all that the purpose needs, in one go.
+    fn set_up(&mut self) {
+        match self.purpose.clone() {
+            Purpose::Questions => {}
+            Purpose::Pushes { channel } => {
+                self.ask(Asked::Subscribe, &[&b"SUBSCRIBE"[..], &channel]);
+            }
+            Purpose::Requests { client, channel, db } => {
+                self.ask(Asked::Name, &["CLIENT", "SETNAME", &shown_name(&client)]);
+                if db != 0 {
+                    self.ask(Asked::Select, &["SELECT", &db.to_string()]);
+                }
+                for (at, script) in Codec::scripts().iter().enumerate() {
+                    self.ask(Asked::Script(at), &["SCRIPT", "LOAD", script.text]);
+                }
+                if self.greeted.resp3 {
+                    self.ask(Asked::Subscribe, &[&b"SUBSCRIBE"[..], &channel]);
+                }
+                self.ask(Asked::Time, &["TIME"]);
+            }
+        }
+    }
+
+    fn answered(&mut self, asked: Asked, reply: Value) -> Result<(), NoSession> {
+        match asked {
+            Asked::Hello => match &reply {
+                Value::Error(line) if !is_soft(line) => {
+                    return Err(classify("HELLO", line, &self.greeted.secrets));
+                }
+                Value::Error(_) => self.log_in(),
+                _ => {
+                    self.greeted.resp3 = true;
+                    self.set_up();
+                }
+            },
+            Asked::Auth => {
+                self.refuse("AUTH", reply)?;
+                self.set_up();
+            }
+            Asked::Ping => {
+                if let Value::Error(line) = &reply
+                    && line.starts_with("NOAUTH")
+                {
+                    return Err(classify("PING", line, &self.greeted.secrets));
+                }
+                self.set_up();
+            }
+            // It is for people; a user who may not set it goes without.
+            Asked::Name => {}
+            Asked::Select => drop(self.refuse("SELECT", reply)?),
+            Asked::Script(at) => {
+                let script = &Codec::scripts()[at];
+                match self.refuse("SCRIPT LOAD", reply)? {
+                    Value::Bytes(sha) if sha == script.sha.as_bytes() => {}
+                    _ => {
+                        return Err(NoSession::misconfigured(format!(
+                            "the server changed the script '{}' (it answered with another hash): \
+                             connect without the proxy in between",
+                            script.name
+                        )));
+                    }
+                }
+            }
+            Asked::Subscribe => self.subscribed(&reply)?,
+            Asked::Time => {
+                let reply = self.refuse("TIME", reply)?;
+                self.greeted.now = time(&reply)?;
+                Codec::check_time(self.greeted.now).map_err(NoSession::Misconfigured)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A user who may not subscribe polls.
+    fn subscribed(&mut self, reply: &Value) -> Result<(), NoSession> {
+        match reply {
+            Value::Error(line) => match classify("SUBSCRIBE", line, &self.greeted.secrets) {
+                NoSession::Misconfigured(_) => {
+                    self.greeted.denied = Some(self.greeted.secrets.hide(line).into_owned());
+                }
+                later => return Err(later),
+            },
+            Value::Array(values) if is_answer(values) => self.greeted.inbox = Inbox::Subscribed,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Turns an error reply into why there is no connection.
+    fn refuse(&self, step: &str, reply: Value) -> Result<Value, NoSession> {
+        refuse(step, reply, &self.greeted.secrets)
+    }
+}
+
+/// Turns an error reply to `step` into why there is no connection.
+///
+/// # Errors
+/// When the reply is one.
+pub fn refuse(step: &str, reply: Value, secrets: &Secrets) -> Result<Value, NoSession> {
+    match reply {
+        Value::Error(line) => Err(classify(step, &line, secrets)),
+        reply => Ok(reply),
+    }
+}
+
+/// The server's time in microseconds, out of TIME's reply.
+///
+/// # Errors
+/// When it is no time.
+pub fn time(reply: &Value) -> Result<u64, NoSession> {
+    decode::time(reply)
+        .ok_or_else(|| NoSession::misconfigured("TIME was answered with something that is no time"))
+}
+
+/// Whether RESP2 will do: an older server, a proxy, or a user who may not say HELLO.
+fn is_soft(line: &str) -> bool {
+    let code = line.split(' ').next().unwrap_or_default();
+    matches!(code, "NOPROTO" | "ERR" | "NOPERM" | "NOAUTH") && !is_about_login(line)
+}
+
+/// Whether an answer to HELLO is about the login, which AUTH would only repeat. A server that
+/// wants a login says NOAUTH to HELLO, whether or not it knows the command.
+fn is_about_login(line: &str) -> bool {
+    line.contains("password configured")
+        || (line.starts_with("NOAUTH") && !line.contains("Authentication required"))
+        || line.contains("max number of clients")
+}
+
+/// Whether it is the answer to SUBSCRIBE.
+fn is_answer(values: &[Value]) -> bool {
+    matches!(values.first(), Some(Value::Bytes(kind)) if kind == b"subscribe")
+}
+
+/// What `CLIENT LIST` shows: the server takes no spaces and nothing outside printable ASCII.
+fn shown_name(client: &ClientId) -> String {
+    let label = client.label();
+    let mut name = format!("fencelock:{}", client.id());
+    if !label.is_empty() {
+        name.push(':');
+        name.extend(label.chars().map(|c| if c.is_ascii_graphic() { c } else { '_' }));
+    }
+    name
+}

@@ -1,0 +1,339 @@
+use crate::error::ErrorKind;
+use crate::id::ClientId;
+use crate::redis::session::tests::{Answers, Reads, old, sound};
+use crate::redis::session::{Greeted, Greeting, Login, NoSession, Protocol, Purpose};
+use crate::redis::{Codec, Inbox, Value};
+
+fn requests(db: u32) -> Purpose {
+    let client = ClientId::new(7, "a b").unwrap();
+    Purpose::Requests { client, channel: b"fl:inbox:7".to_vec(), db }
+}
+
+fn pushes() -> Purpose {
+    Purpose::Pushes { channel: b"fl:inbox:7".to_vec() }
+}
+
+fn login(user: Option<&str>) -> Option<Login> {
+    Some(Login { user: user.map(str::to_owned), password: "s3cret-word".to_owned() })
+}
+
+/// What was said, and what became of it.
+struct Talk {
+    /// The commands, scripts by their names, in the bursts in which they left.
+    said: Vec<Vec<String>>,
+    /// How many bytes were answered.
+    heard: usize,
+    end: Option<Result<Greeted, NoSession>>,
+}
+
+/// Lets a greeting talk to a server, which is heard in two pieces that meet at `cut`, and to the byte
+/// `until`; the rest is lost.
+fn talk(mut greeting: Greeting, answers: Answers, cut: usize, until: usize) -> Talk {
+    let mut reads = Reads::default();
+    let mut talk = Talk { said: Vec::new(), heard: 0, end: None };
+    loop {
+        let out = greeting.take();
+        if out.is_empty() {
+            return talk;
+        }
+        let mut answer = String::new();
+        let mut burst = Vec::new();
+        for mut words in reads.commands(&out) {
+            answer += &answers(&words);
+            if words[0] == "SCRIPT" {
+                let script = Codec::scripts().iter().find(|script| script.text == words[2]);
+                words[2] = script.unwrap().name.to_owned();
+            }
+            burst.push(words.join(" "));
+        }
+        talk.said.push(burst);
+        let bytes = &answer.as_bytes()[..answer.len().min(until - talk.heard)];
+        let (one, two) = bytes.split_at(cut.saturating_sub(talk.heard).min(bytes.len()));
+        for piece in [one, two] {
+            talk.heard += piece.len();
+            match greeting.receive(piece) {
+                Ok(None) => {}
+                Ok(Some(greeted)) => talk.end = Some(Ok(greeted)),
+                Err(why) => talk.end = Some(Err(why)),
+            }
+            if talk.end.is_some() {
+                return talk;
+            }
+        }
+    }
+}
+
+fn whole(greeting: Greeting, answers: Answers) -> Talk {
+    talk(greeting, answers, 0, usize::MAX)
+}
+
+fn greeted(greeting: Greeting, answers: Answers) -> (Vec<Vec<String>>, Greeted) {
+    let Talk { said, end, .. } = whole(greeting, answers);
+    (said, end.unwrap().unwrap())
+}
+
+/// Why there is no session, in words; the kind first.
+fn refused(greeting: Greeting, answers: Answers) -> String {
+    match whole(greeting, answers).end {
+        Some(Err(NoSession::Later(reason))) => format!("later: {reason}"),
+        Some(Err(NoSession::Misconfigured(error))) => {
+            assert_eq!(error.kind(), ErrorKind::Misconfigured);
+            format!("misconfigured: {}", error.message())
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn auto(login: Option<Login>) -> Greeting {
+    Greeting::new(requests(0), Protocol::Auto, login)
+}
+
+const SET_UP: [&str; 7] = [
+    "SCRIPT LOAD acquire",
+    "SCRIPT LOAD beat",
+    "SCRIPT LOAD release",
+    "SCRIPT LOAD break",
+    "SCRIPT LOAD inspect",
+    "SCRIPT LOAD convert",
+    "SCRIPT LOAD resize",
+];
+
+#[test]
+fn a_session_takes_two_round_trips() {
+    let name = "CLIENT SETNAME fencelock:0000000000000007:a_b";
+    let (said, greeted) = greeted(Greeting::new(requests(3), Protocol::Auto, login(None)), sound);
+    let mut all = vec![name, "SELECT 3"];
+    all.extend(SET_UP);
+    all.extend(["SUBSCRIBE fl:inbox:7", "TIME"]);
+    assert_eq!(said, [vec!["HELLO 3 AUTH default s3cret-word"], all]);
+    assert!(greeted.resp3);
+    assert_eq!((greeted.inbox, greeted.denied), (Inbox::Subscribed, None));
+    assert_eq!(greeted.now, 1_700_000_000_000_123);
+    assert_eq!(greeted.secrets.hide("it is s3cret-word"), "it is ***");
+}
+
+#[test]
+fn an_old_server_is_greeted_in_its_own_words_and_pushes_take_another_connection() {
+    let first = |user: Option<Option<&str>>, protocol| {
+        let login = user.and_then(login);
+        greeted(Greeting::new(requests(0), protocol, login), old).0.concat()
+    };
+    assert_eq!(first(None, Protocol::Auto)[..2], ["HELLO 3", "PING"]);
+    assert_eq!(first(None, Protocol::Resp2)[0], "PING");
+    assert_eq!(first(Some(None), Protocol::Auto)[1], "AUTH s3cret-word");
+    assert_eq!(first(Some(Some("ann")), Protocol::Auto)[1], "AUTH ann s3cret-word");
+    assert_eq!(first(Some(Some("ann")), Protocol::Resp2)[0], "AUTH ann s3cret-word");
+
+    let (said, main) = greeted(auto(None), old);
+    assert!(!main.resp3);
+    assert_eq!(main.inbox, Inbox::Polling);
+    assert!(!said.concat().iter().any(|command| command.starts_with("SUBSCRIBE")), "{said:?}");
+    // Also where it is not told to: there is no use for RESP3.
+    for protocol in [Protocol::Auto, Protocol::Resp2] {
+        let (said, apart) = greeted(Greeting::new(pushes(), protocol, None), old);
+        assert_eq!(said.concat(), ["PING", "SUBSCRIBE fl:inbox:7"]);
+        assert_eq!(apart.inbox, Inbox::Subscribed);
+    }
+}
+
+#[test]
+fn whoever_has_questions_is_logged_in_and_may_subscribe_later() {
+    let (said, greeted) = greeted(Greeting::new(Purpose::Questions, Protocol::Auto, None), sound);
+    assert_eq!(said.concat(), ["HELLO 3"]);
+    let (said, greeted) = self::greeted(Greeting::further(greeted, pushes()), sound);
+    assert_eq!(said.concat(), ["SUBSCRIBE fl:inbox:7"]);
+    assert!(greeted.resp3);
+    assert_eq!(greeted.inbox, Inbox::Subscribed);
+}
+
+#[test]
+fn a_greeting_that_is_cut_anywhere_says_and_hears_the_same() {
+    let all: [(fn() -> Greeting, Answers); 5] = [
+        (|| Greeting::new(requests(3), Protocol::Auto, login(Some("ann"))), sound),
+        (|| auto(login(None)), old),
+        (|| Greeting::new(requests(0), Protocol::Resp2, None), old),
+        (|| Greeting::new(pushes(), Protocol::Resp2, None), old),
+        (|| Greeting::new(Purpose::Questions, Protocol::Auto, None), sound),
+    ];
+    for (greeting, answers) in all {
+        let once = whole(greeting(), answers);
+        let ready = once.end.unwrap().unwrap();
+        for cut in 0..once.heard {
+            let cut = talk(greeting(), answers, cut, usize::MAX);
+            assert_eq!((&cut.said, cut.heard), (&once.said, once.heard));
+            let greeted = cut.end.unwrap().unwrap();
+            assert_eq!(
+                (greeted.resp3, greeted.inbox, greeted.now, greeted.early),
+                (ready.resp3, ready.inbox, ready.now, ready.early.clone())
+            );
+        }
+        // A connection that is lost at any byte is no session, and nothing was said out of turn.
+        for until in 0..once.heard {
+            let lost = talk(greeting(), answers, 0, until);
+            assert!(lost.end.is_none(), "ready after {until} of {} bytes", once.heard);
+            assert_eq!(lost.said[..], once.said[..lost.said.len()]);
+        }
+    }
+    assert!(matches!(Greeting::closed(), NoSession::Later(reason) if reason.contains("rediss://")));
+}
+
+#[test]
+fn what_a_server_refuses_says_what_to_do() {
+    fn at(step: &str, words: &[String], line: &str, others: Answers) -> String {
+        if words[0] == step { format!("-{line}\r\n") } else { others(words) }
+    }
+    let wrong = refused(auto(login(None)), |words| {
+        at("HELLO", words, "WRONGPASS invalid username-password pair or user is disabled.", sound)
+    });
+    assert!(
+        wrong.starts_with("misconfigured: Redis refused HELLO: the user or the password"),
+        "{wrong}"
+    );
+    let wrong = refused(auto(login(None)), |words| {
+        at("AUTH", words, "WRONGPASS invalid username-password pair or user is disabled.", old)
+    });
+    assert!(
+        wrong.starts_with("misconfigured: Redis refused AUTH: the user or the password"),
+        "{wrong}"
+    );
+    let wrong = refused(auto(login(None)), |words| at("AUTH", words, "ERR invalid password", old));
+    assert!(wrong.contains("the password is wrong"), "{wrong}");
+    let wrong = refused(auto(login(None)), |words| {
+        at(
+            "HELLO",
+            words,
+            "ERR AUTH <password> called without any password configured for the default user. Are \
+             you sure?",
+            sound,
+        )
+    });
+    assert!(wrong.contains("the server has none for the default user"), "{wrong}");
+    // It wants a login, which is found out before a script is sent.
+    let noauth: Answers = |words| match words[0].as_str() {
+        "HELLO" => "-NOAUTH HELLO must be called with the client already authenticated, otherwise \
+                    the HELLO <proto> AUTH <user> <pass> option can be used\r\n"
+            .to_owned(),
+        _ => "-NOAUTH Authentication required.\r\n".to_owned(),
+    };
+    for protocol in [Protocol::Auto, Protocol::Resp2] {
+        let wrong = refused(Greeting::new(requests(0), protocol, None), noauth);
+        assert!(wrong.contains("the server wants a password"), "{protocol:?}: {wrong}");
+    }
+    let wrong = refused(auto(None), |words| {
+        at("HELLO", words, "DENIED Redis is running in protected mode", old)
+    });
+    assert!(wrong.contains("local connections only"), "{wrong}");
+    let wrong =
+        refused(auto(None), |words| at("HELLO", words, "ERR max number of clients reached", old));
+    assert_eq!(wrong, "later: HELLO: ERR max number of clients reached");
+    let wrong = refused(Greeting::new(requests(99), Protocol::Auto, None), |words| {
+        at("SELECT", words, "ERR DB index is out of range", sound)
+    });
+    assert!(wrong.contains("the database number does not exist"), "{wrong}");
+    let scripts: [(Answers, &str); 4] = [
+        (|words| at("SCRIPT", words, "LOADING it is", sound), "later: SCRIPT LOAD: LOADING it is"),
+        (|words| at("SCRIPT", words, "READONLY no", sound), "later: SCRIPT LOAD: READONLY no"),
+        (|words| at("SCRIPT", words, "NOPERM no", sound), "docs/redis.md lists the smallest ACL"),
+        (
+            |words| at("SCRIPT", words, "ERR unknown command 'SCRIPT'", sound),
+            "does not know a command that locks need",
+        ),
+    ];
+    for (answers, part) in scripts {
+        let wrong = refused(auto(None), answers);
+        assert!(wrong.contains(part), "{wrong}");
+    }
+}
+
+#[test]
+fn whoever_may_not_subscribe_polls_and_whoever_may_not_yet_waits() {
+    let denied: Answers = |words| match words[0].as_str() {
+        "SUBSCRIBE" => "-NOPERM this user has no s3cret-word\r\n".to_owned(),
+        _ => sound(words),
+    };
+    let (_, main) = greeted(auto(login(None)), denied);
+    assert_eq!(main.inbox, Inbox::Polling);
+    assert_eq!(main.denied.unwrap(), "NOPERM this user has no ***");
+    assert_eq!(main.now, 1_700_000_000_000_123);
+    let (_, apart) = greeted(Greeting::new(pushes(), Protocol::Resp2, None), denied);
+    assert_eq!(apart.inbox, Inbox::Polling);
+    let later = refused(auto(None), |words| match words[0].as_str() {
+        "SUBSCRIBE" => "-LOADING it is\r\n".to_owned(),
+        _ => sound(words),
+    });
+    assert_eq!(later, "later: SUBSCRIBE: LOADING it is");
+}
+
+#[test]
+fn a_user_who_may_not_set_its_name_goes_without() {
+    let (_, main) = greeted(auto(None), |words| match words[0].as_str() {
+        "CLIENT" => "-NOPERM no\r\n".to_owned(),
+        _ => sound(words),
+    });
+    assert_eq!(main.inbox, Inbox::Subscribed);
+}
+
+#[test]
+fn what_is_pushed_between_and_after_the_answers_is_kept() {
+    let (_, main) = greeted(auto(None), |words| match words[0].as_str() {
+        "SUBSCRIBE" => format!(">1\r\n$5\r\nearly\r\n{}>1\r\n$4\r\nthen\r\n", sound(words)),
+        "TIME" => format!("{}>1\r\n$5\r\nafter\r\n>1\r\n$", sound(words)),
+        _ => sound(words),
+    });
+    assert_eq!(main.inbox, Inbox::Subscribed, "a push of another kind is no answer");
+    let push = |text: &str| vec![Value::Bytes(text.as_bytes().to_vec())];
+    assert_eq!(main.early, [push("early"), push("then")]);
+    let mut rest = main.incoming;
+    assert!(matches!(rest.next(), Ok(Some(frame)) if format!("{frame:?}").contains("Push")));
+    assert_eq!(rest.next(), Ok(None));
+}
+
+#[test]
+fn answers_that_are_none_are_told_as_such() {
+    let garbage = refused(auto(None), |_| "HTTP/1.1 400 Bad Request\r\n".to_owned());
+    assert!(garbage.starts_with("misconfigured: ") && garbage.contains("is this a Redis server?"));
+    let changed = refused(auto(None), |words| match words[0].as_str() {
+        "SCRIPT" => "$2\r\nno\r\n".to_owned(),
+        _ => sound(words),
+    });
+    assert!(changed.contains("the server changed the script 'acquire'"), "{changed}");
+    let times: [(Answers, &str); 4] = [
+        (|_| "*2\r\n$1\r\nx\r\n$1\r\n1\r\n".to_owned(), "no time"),
+        (|_| "+OK\r\n".to_owned(), "no time"),
+        (|_| "*2\r\n$20\r\n18446744073709551615\r\n$1\r\n1\r\n".to_owned(), "no time"),
+        (|_| "*2\r\n$10\r\n9007199254\r\n$6\r\n740992\r\n".to_owned(), "clock"),
+    ];
+    for (time, part) in times {
+        let mut greeting = auto(None);
+        let mut reads = Reads::default();
+        let end = loop {
+            let mut answer = String::new();
+            for words in reads.commands(&greeting.take()) {
+                answer += &if words[0] == "TIME" { time(&words) } else { sound(&words) };
+            }
+            match greeting.receive(answer.as_bytes()) {
+                Ok(None) => {}
+                end => break end,
+            }
+        };
+        let Err(NoSession::Misconfigured(error)) = end else { panic!("{end:?}") };
+        assert!(error.message().contains(part), "{error}");
+    }
+}
+
+#[test]
+fn whatever_a_server_repeats_no_text_shows_the_password() {
+    let says: [Answers; 3] = [
+        |words| format!("-ERR unknown command, with args: {words:?}\r\n"),
+        |words| format!("-NOAUTH Authentication required, not {words:?}\r\n"),
+        |words| format!("-WRONGPASS {}\r\n", words.join("' '").to_uppercase()),
+    ];
+    for answers in says {
+        for protocol in [Protocol::Auto, Protocol::Resp2] {
+            for user in [None, Some("ann")] {
+                let said = refused(Greeting::new(requests(0), protocol, login(user)), answers);
+                assert!(!said.to_lowercase().contains("s3cret"), "{said}");
+            }
+        }
+    }
+}
