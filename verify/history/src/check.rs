@@ -38,6 +38,7 @@ pub fn all(records: &[Record]) -> Result<Found, Broken> {
         grants: story.holds.len(),
         lost: story.holds.iter().filter(|hold| hold.lost.is_some()).count(),
         killed: story.holds.iter().filter(|hold| hold.end == End::Killed).count(),
+        converted: story.holds.iter().flat_map(|it| &it.turns).filter(|it| it.sure).count(),
         abandoned: story.holds.iter().filter(|hold| hold.abandoned == "yes").count(),
         refused_writes: sorted
             .iter()

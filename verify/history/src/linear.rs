@@ -2,7 +2,8 @@
 //!
 //! In a window everybody tries to get the lock and releases it, a few times. Leases are longer than
 //! the window, so that a lock is free only when it was released. The tags of window 7 begin with
-//! `w7.`. The tries of a window may be to read, or for permits.
+//! `w7.`. The tries of a window may be to read, or for permits; who holds may be converted from a reader to
+//! a writer, or the other way.
 
 use std::collections::BTreeMap;
 
@@ -27,8 +28,19 @@ pub struct Windows {
     pub spoiled: usize,
 }
 
+/// What a try is at the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tries {
+    /// One step: it is refused by those who hold, and by nobody else.
+    AtOnce,
+    /// It stands in line for a moment, as where the line is one of nodes, which are made before it is known
+    /// who is first. So one may be refused by another that is under way and does not go with it, and that may be
+    /// refused, too.
+    InLine,
+}
+
 /// Judges all windows of a history; gives those that cannot be put in an order, too.
-pub fn judge(records: &[Record]) -> (Windows, Vec<String>) {
+pub fn judge(records: &[Record], tries: Tries) -> (Windows, Vec<String>) {
     let mut outcome = Windows::default();
     let mut broken = Vec::new();
     let mut windows: BTreeMap<usize, Vec<&Record>> = BTreeMap::new();
@@ -44,7 +56,7 @@ pub fn judge(records: &[Record]) -> (Windows, Vec<String>) {
         let history = Operations::read(&records_of);
         if forgot(records, span) || history.unanswered > VAGUE {
             outcome.spoiled += 1;
-        } else if history.is_linearizable() {
+        } else if history.is_linearizable(tries) {
             outcome.windows += 1;
             outcome.operations += history.count;
         } else {
@@ -104,6 +116,22 @@ impl Operations {
                 "release-asked" => {
                     running.insert(who, read.begins(at, Operation::Release(hold), mode));
                 }
+                "downgrade-asked" => {
+                    running.insert(who, read.begins(at, Operation::Convert(hold), Mode::Shared));
+                }
+                "upgrade-asked" => {
+                    running.insert(who, read.begins(at, Operation::Convert(hold), Mode::Exclusive));
+                }
+                "converted" => read.ends(at, running.remove(who), Answer::Converted),
+                "unconverted" if record.get("kind") == Some("contended") => {
+                    read.ends(at, running.remove(who), Answer::Contended);
+                }
+                "unconverted" => {
+                    // It may have been, and is then undone: either way its holder reads at the end.
+                    running.remove(who);
+                    read.unanswered += 1;
+                    read.begins(at, Operation::Convert(hold), Mode::Shared);
+                }
                 "granted" => read.ends(at, running.remove(who), Answer::Granted),
                 "released" => read.ends(at, running.remove(who), Answer::Released),
                 "failed" if record.get("kind") == Some("contended") => {
@@ -140,8 +168,8 @@ impl Operations {
         self.count += 1;
     }
 
-    fn is_linearizable(&self) -> bool {
-        order::exists(&self.calls)
+    fn is_linearizable(&self, tries: Tries) -> bool {
+        order::exists(&self.calls, tries)
     }
 }
 

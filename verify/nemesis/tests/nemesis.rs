@@ -18,7 +18,9 @@ fn dose(kind: Kind) {
     let found = &outcome.found;
     assert!(found.grants > 100, "{found:?}");
     assert!(found.lost > 0 && found.killed + found.abandoned > 0, "{found:?}");
-    assert!(found.together > 50, "{found:?}");
+    let modes = kind.modes();
+    assert!(found.together > if modes.permits { 50 } else { 5 }, "{found:?}");
+    assert!(found.converted > 5 || !modes.downgrades, "{found:?}");
     assert!(outcome.windows > 10, "{outcome:?}");
     assert!(outcome.faults.len() > 2, "{:?}", outcome.faults);
 }
@@ -33,6 +35,15 @@ mod redis {
     fn mixed_faults() {
         if !super::skip_servers() {
             super::dose(super::Kind::Redis);
+        }
+    }
+}
+
+mod zookeeper {
+    #[test]
+    fn mixed_faults() {
+        if !super::skip_servers() {
+            super::dose(super::Kind::ZooKeeper);
         }
     }
 }

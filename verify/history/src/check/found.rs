@@ -15,6 +15,8 @@ pub struct Found {
     pub abandoned: usize,
     /// Pairs of holds of different owners that were in together, as readers and permits may.
     pub together: usize,
+    /// Conversions of holds, from a reader to a writer or the other way.
+    pub converted: usize,
     /// Pairs of holds that a fault beyond the promise let overlap, as it may.
     pub excused: usize,
     /// Pairs of tokens that the double fault put out of order, as it may.

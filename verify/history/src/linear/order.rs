@@ -4,17 +4,20 @@
 //! memory of what was tried ("Testing for linearizability", 2017): from the states of lock and
 //! operations that were reached, each is looked at once. A refused try changes nothing, so it is put
 //! as early as it fits, and only what changes the lock is a choice. In a window nobody waits, so that a
-//! try is refused by those who hold, and by nobody else.
+//! try is refused by those who hold; where tries stand in line, by others that are under way, too.
 
 use std::collections::{BTreeMap, HashSet};
 
 use crate::check::Mode;
+use crate::linear::Tries;
 
 /// What was asked of the lock, by the hold it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Try(usize),
     Release(usize),
+    /// To the call's mode.
+    Convert(usize),
 }
 
 /// What came back.
@@ -23,13 +26,14 @@ pub(super) enum Answer {
     Granted,
     Contended,
     Released,
+    Converted,
 }
 
 /// One operation, from its call to its return, in places of the history.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call {
     pub operation: Operation,
-    /// How the hold it is about was asked for.
+    /// How the hold it is about was asked for, or what it becomes.
     pub mode: Mode,
     pub from: usize,
     /// Its place and its answer; an operation that was never answered may have happened, or not.
@@ -45,7 +49,7 @@ struct State {
 
 /// Whether there is an order that keeps every call before those that began after its return, and
 /// in which a lock that is free at first gives these answers.
-pub(super) fn exists(calls: &[Call]) -> bool {
+pub(super) fn exists(calls: &[Call], tries: Tries) -> bool {
     let mut seen = HashSet::new();
     let mut open = vec![State { done: vec![false; calls.len()], held: BTreeMap::new() }];
     while let Some(mut state) = open.pop() {
@@ -53,7 +57,8 @@ pub(super) fn exists(calls: &[Call]) -> bool {
             let ready = state.ready(calls);
             let refused = |index: &usize| {
                 matches!(calls[*index].answer, Some((_, Answer::Contended)))
-                    && !state.fits(calls[*index].mode)
+                    && (state.refuses(&calls[*index])
+                        || tries == Tries::InLine && state.in_line(calls, *index))
             };
             match ready.iter().copied().find(refused) {
                 Some(index) => state.done[index] = true,
@@ -85,6 +90,36 @@ impl State {
         self.held.values().all(|it| it.fits(mode)) && taken + mode.count() <= of(mode)
     }
 
+    /// Whether a hold that is in may have this mode from now on.
+    fn lets(&self, hold: usize, mode: Mode) -> bool {
+        let others = || self.held.iter().filter(|it| *it.0 != hold);
+        self.held.contains_key(&hold) && others().all(|it| it.1.fits(mode))
+    }
+
+    /// Whether a call is refused as it stands. Of conversions only one to a writer may be.
+    fn refuses(&self, call: &Call) -> bool {
+        match call.operation {
+            Operation::Convert(hold) => call.mode.is_alone() && !self.lets(hold, call.mode),
+            _ => !self.fits(call.mode),
+        }
+    }
+
+    /// Whether another try is under way that does not go with this call. One that was refused may be in line
+    /// until it has heard so.
+    fn in_line(&self, calls: &[Call], index: usize) -> bool {
+        let call = &calls[index];
+        let before = |it: usize| call.answer.is_none_or(|(at, _)| it < at);
+        calls.iter().zip(&self.done).enumerate().any(|(at, (other, done))| {
+            let beside = call.mode == Mode::Shared && other.mode == Mode::Shared;
+            let lingers = matches!(other.answer, Some((at, Answer::Contended)) if at > call.from);
+            matches!(other.operation, Operation::Try(_))
+                && at != index
+                && !beside
+                && before(other.from)
+                && (!done || lingers)
+        })
+    }
+
     /// What is so once an operation that changes the lock, or could, has happened.
     fn after(&self, calls: &[Call], index: usize) -> Option<State> {
         let answer = calls[index].answer.map(|it| it.1);
@@ -96,6 +131,12 @@ impl State {
                 held.insert(hold, calls[index].mode);
             }
             Operation::Try(_) => return None,
+            Operation::Convert(hold)
+                if self.lets(hold, calls[index].mode) && answer != Some(Answer::Contended) =>
+            {
+                held.insert(hold, calls[index].mode);
+            }
+            Operation::Convert(_) => return None,
             // That nothing came of one that was never answered needs no step.
             Operation::Release(hold) if held.remove(&hold).is_none() && answer.is_none() => {
                 return None;

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::linear::judge;
+use crate::linear::{Tries, judge};
 use crate::record::Record;
 
 fn judged(text: &str) -> (usize, usize, usize) {
+    judged_as(Tries::AtOnce, text)
+}
+
+fn judged_as(tries: Tries, text: &str) -> (usize, usize, usize) {
     let records: Vec<Record> = text
         .lines()
         .map(str::trim)
@@ -17,7 +21,7 @@ fn judged(text: &str) -> (usize, usize, usize) {
             Record::from_words(&who, &format!("{at} 0 {rest}")).unwrap()
         })
         .collect();
-    let (outcome, broken) = judge(&records);
+    let (outcome, broken) = judge(&records, tries);
     (outcome.windows, outcome.spoiled, broken.len())
 }
 
@@ -83,4 +87,92 @@ fn readers_are_in_together_and_permits_as_many_as_there_are() {
         assert_eq!(both(first, next, "granted"), broken, "{first} {next}");
         assert_eq!(both(first, next, "failed"), kept, "{first} {next}");
     }
+}
+
+#[test]
+fn a_conversion_takes_effect_between_its_call_and_its_answer() {
+    // A reader asks to write, and another tries from 4 to 6.
+    let up = |answer: &str, other: &str, next: &str| {
+        judged(&format!(
+            "a 1 asked w1.a mode=shared
+            a 2 granted w1.a
+            {other}
+            a 5 upgrade-asked w1.a
+            a 7 {answer}
+            d 8 asked w1.d mode=shared
+            d 9 {next} w1.d kind=contended"
+        ))
+    };
+    let (kept, broken) = ((1, 0, 0), (0, 0, 1));
+    let (done, refused) = ("converted w1.a", "unconverted w1.a kind=contended");
+    let reader = "b 3 asked w1.b mode=shared\n b 4 granted w1.b";
+    // Alone, it becomes a writer, who keeps readers out.
+    assert_eq!(up(done, "", "failed"), kept);
+    assert_eq!(up(done, "", "granted"), broken);
+    assert_eq!(up(refused, "", "granted"), broken);
+    // Beside another reader it is refused.
+    assert_eq!(up(refused, reader, "granted"), kept);
+    assert_eq!(up(refused, reader, "failed"), broken);
+    assert_eq!(up(done, reader, "failed"), broken);
+    // One who came and went meanwhile may have been beside it, or not.
+    let passing = reader.replace("4 granted", "6 granted");
+    assert_eq!(up(refused, &passing, "granted"), kept);
+    assert_eq!(up(done, &passing, "failed"), broken);
+    // Nobody knows what came of it.
+    let unheard = "unconverted w1.a kind=unavailable";
+    assert_eq!(up(unheard, "", "granted"), kept);
+    assert_eq!(up(unheard, "", "failed"), kept);
+}
+
+#[test]
+fn a_writer_that_became_a_reader_lets_readers_in_and_no_writer() {
+    let down = |answer: &str, mode: &str, next: &str| {
+        judged(&format!(
+            "a 1 asked w1.a
+            a 2 granted w1.a
+            a 3 downgrade-asked w1.a
+            a 5 {answer}
+            d 6 asked w1.d {mode}
+            d 7 {next} w1.d kind=contended"
+        ))
+    };
+    let (kept, broken) = ((1, 0, 0), (0, 0, 1));
+    let done = "converted w1.a mode=shared";
+    assert_eq!(down(done, "mode=shared", "granted"), kept);
+    assert_eq!(down(done, "mode=shared", "failed"), broken);
+    assert_eq!(down(done, "", "failed"), kept);
+    assert_eq!(down(done, "", "granted"), broken);
+    // It is never refused.
+    assert_eq!(down("unconverted w1.a kind=contended", "mode=shared", "granted"), broken);
+    let unheard = "unconverted w1.a kind=unavailable";
+    assert_eq!(down(unheard, "mode=shared", "failed"), kept);
+    assert_eq!(down(unheard, "mode=shared", "granted"), kept);
+    assert_eq!(down(unheard, "", "granted"), broken);
+}
+
+#[test]
+fn a_try_that_stands_in_line_is_refused_by_another_under_way_and_by_no_other() {
+    // While one reads, another tries to write from 3 on, and a third to read, from 4 to 5.
+    let third = |writer: &str, mode: &str, answer: &str| {
+        format!(
+            "a 1 asked w1.a mode=shared
+            a 2 granted w1.a
+            {writer}
+            d 4 asked w1.d {mode}
+            d 5 {answer} w1.d kind=contended"
+        )
+    };
+    let (kept, broken) = ((1, 0, 0), (0, 0, 1));
+    let refused = |from, to| format!("b {from} asked w1.b\n b {to} failed w1.b kind=contended");
+    let beside = third(&refused(3, 6), "mode=shared", "failed");
+    assert_eq!(judged(&beside), broken);
+    assert_eq!(judged_as(Tries::InLine, &beside), kept);
+    // It had gone, it had not come yet, it reads, too; and nobody has the lock beside a reader, in line or not.
+    let gone = refused(2, 3);
+    let reads = "b 3 asked w1.b mode=shared\n b 6 granted w1.b";
+    for writer in [&*gone, &*refused(7, 8), reads] {
+        let wrong = third(writer, "mode=shared", "failed");
+        assert_eq!(judged_as(Tries::InLine, &wrong), broken, "{writer}");
+    }
+    assert_eq!(judged_as(Tries::InLine, &third(&refused(3, 6), "", "granted")), broken);
 }

@@ -182,11 +182,12 @@ fn told(kind: Kind, seed: u64, only: Option<&str>, outcome: &Outcome) -> bool {
 fn report(kind: Kind, outcome: &Outcome) {
     let found = &outcome.found;
     println!(
-        "{kind}: {} acquisitions, {} grants; {} holds lost and told (the latest {} ms after the end \
+        "{kind}: {} acquisitions, {} grants, {} conversions; {} holds lost and told (the latest {} ms after the end \
          of its trust), {} killed, {} grants told of it; {} overlaps that the faults excuse; {} \
          writes refused by the ledger",
         found.asked,
         found.grants,
+        found.converted,
         found.lost,
         found.latest_word / 1000,
         found.killed,

@@ -15,6 +15,7 @@ use crate::ledger::Ledger;
 use crate::role::Role;
 use crate::run::store::Store;
 use crate::run::want::{Role as Part, Want};
+use crate::run::{Modes, Plan};
 use crate::shim::WrongClock;
 
 /// The ledger's file in the run's folder.
@@ -23,6 +24,9 @@ const LEDGER: &str = "ledger.db";
 const HANDS: usize = 2;
 /// How often one is asked how far it trusts a hold that does not say so by itself.
 const LOOK: Duration = Duration::from_millis(100);
+/// How many of a hundred holds that may be are converted, and how many of these once more.
+const TURNS: u64 = 35;
+const AGAIN: u64 = 40;
 
 /// One actor and its way to the store.
 pub(crate) struct Member {
@@ -34,15 +38,35 @@ pub(crate) struct Member {
     url: String,
     /// The id under which the store knows its client, once it is open.
     pub client: Option<String>,
+    /// It knows how to convert a hold.
+    converts: bool,
+    /// What the store has.
+    modes: Modes,
     hands: [Hand; HANDS],
+    history: History,
 }
 
 #[derive(Clone, Debug)]
 enum Hand {
     Idle { until: Instant },
-    Asked { tag: String, part: Part, cancel: Option<Instant>, short: bool },
-    Held { tag: String, part: Part, lock: String, token: u64, until: Instant, look: Instant },
+    Asked { tag: String, part: Part, cancel: Option<Instant>, short: bool, turns: bool },
+    Held(Held),
     Releasing { tag: String },
+}
+
+/// What a hand has.
+#[derive(Clone, Debug)]
+struct Held {
+    tag: String,
+    part: Part,
+    lock: String,
+    token: u64,
+    until: Instant,
+    look: Instant,
+    /// When it is to be converted.
+    turn: Option<Instant>,
+    /// It has been asked for, and not been answered.
+    converting: bool,
 }
 
 /// The actors of a run.
@@ -52,6 +76,7 @@ pub(crate) struct Crew {
     folder: PathBuf,
     /// What they want.
     wants: Vec<Want>,
+    modes: Modes,
     /// By which those write who cannot write themselves.
     ledger: Ledger,
     seen: usize,
@@ -65,20 +90,20 @@ impl Crew {
         history: &History,
         folder: &Path,
         store: &mut Store,
-        cast: &[Role],
-        wants: &[Want],
+        plan: &Plan,
     ) -> io::Result<Crew> {
         let mut crew = Crew {
             members: Vec::new(),
             history: history.clone(),
             folder: folder.to_owned(),
-            wants: wants.to_vec(),
+            wants: plan.wants(),
+            modes: plan.kind.modes(),
             ledger: Ledger::open(&folder.join(LEDGER)).map_err(io::Error::other)?,
             seen: 0,
             tags: 0,
             born: 0,
         };
-        for role in cast {
+        for role in &plan.cast {
             let (proxy, url) = store.way()?;
             let member = crew.born(role.clone(), store, proxy, url)?;
             crew.members.push(member);
@@ -100,7 +125,19 @@ impl Crew {
         actor.tell(&format!("open c {url}"));
         let idle = || Hand::Idle { until: Instant::now() };
         let hands = std::array::from_fn(|_| idle());
-        Ok(Member { actor, role, proxy, clock, stopped: false, url, client: None, hands })
+        Ok(Member {
+            actor,
+            proxy,
+            clock,
+            stopped: false,
+            url,
+            client: None,
+            converts: role.own,
+            role,
+            modes: self.modes,
+            hands,
+            history: self.history.clone(),
+        })
     }
 
     /// Kills one, and starts another in its place, on the same way.
@@ -121,10 +158,10 @@ impl Crew {
             if let Some(member) = self.members.iter_mut().find(|it| it.actor.name() == &*record.who)
             {
                 member.hears(record, dice);
-                if record.is("granted") || record.is("lost") {
+                if record.is("granted") || record.is("lost") || record.is("converted") {
                     // The lost one writes all the same, now and then.
                     if dice.chance(if record.is("lost") { 50 } else { 60 }) {
-                        member.writes(record, &self.folder, &mut self.ledger, &self.history);
+                        member.writes(record, &self.folder, &mut self.ledger);
                     }
                 }
             }
@@ -132,7 +169,8 @@ impl Crew {
         let now = Instant::now();
         for member in self.members.iter_mut().filter(|it| it.client.is_some()) {
             for index in 0..HANDS {
-                member.act(index, now, dice, more.then_some(&*self.wants), &mut self.tags);
+                let wants = more.then_some(&*self.wants);
+                member.act(index, now, dice, wants, &mut self.tags);
             }
         }
         Ok(())
@@ -140,7 +178,7 @@ impl Crew {
 
     /// Whom to hurt: mostly one who holds something, and who then often holds it for longer.
     pub fn victim(&mut self, dice: &mut Dice) -> usize {
-        let holds = |it: &Member| it.hands.iter().any(|hand| matches!(hand, Hand::Held { .. }));
+        let holds = |it: &Member| it.hands.iter().any(|hand| matches!(hand, Hand::Held(_)));
         let holders: Vec<usize> =
             (0..self.members.len()).filter(|index| holds(&self.members[*index])).collect();
         if holders.is_empty() || dice.chance(30) {
@@ -156,8 +194,8 @@ impl Crew {
     /// Makes one hold what it holds for so long from now on.
     pub fn linger(&mut self, index: usize, span: Duration) {
         for hand in &mut self.members[index].hands {
-            if let Hand::Held { until, .. } = hand {
-                *until = Instant::now() + span;
+            if let Hand::Held(held) = hand {
+                held.until = Instant::now() + span;
             }
         }
     }
@@ -199,10 +237,10 @@ impl Crew {
 
 impl Member {
     /// Writes to the ledger under the hold that a record tells of, if it is still there.
-    fn writes(&mut self, record: &Record, folder: &Path, ledger: &mut Ledger, history: &History) {
+    fn writes(&mut self, record: &Record, folder: &Path, ledger: &mut Ledger) {
         let tag = &record.tag;
-        let held = |it: &&Hand| matches!(it, Hand::Held { .. }) && it.tag() == Some(tag);
-        let Some(Hand::Held { lock, part, token, .. }) = self.hands.iter().find(held) else {
+        let mine = |it: &&Hand| it.tag() == Some(tag);
+        let Some(Hand::Held(Held { lock, part, token, .. })) = self.hands.iter().find(mine) else {
             return;
         };
         let (verb, event) = match part {
@@ -220,19 +258,42 @@ impl Member {
             _ => ledger.write(lock, *token),
         };
         // Judged by whether the hold is still trusted after the write.
-        history.push(Record {
+        let fields = vec![("accepted".to_owned(), format!("{accepted:?}"))];
+        self.says(event, tag, fields);
+    }
+
+    /// Whether it, and the store, can do what is asked of one who reads, or of one who writes.
+    pub fn can_convert(&self, reads: bool) -> bool {
+        self.converts && if reads { self.modes.upgrades } else { self.modes.downgrades }
+    }
+
+    /// Tells it to convert what it has under a tag: a reader to a writer, or the other way.
+    pub fn convert(&mut self, tag: &str, reads: bool) {
+        if reads && !self.role.own {
+            // Drivers of other languages do not say it by themselves.
+            self.says("upgrade-asked", tag, Vec::new());
+        }
+        let verb = if reads { "upgrade" } else { "downgrade" };
+        self.actor.tell(&format!("{verb} {tag}"));
+    }
+
+    /// Adds to the history what it does not say itself.
+    fn says(&self, event: &str, tag: &str, fields: Vec<(String, String)>) {
+        self.history.push(Record {
             at: crate::boot(),
             wall: crate::wall(),
             who: self.actor.name().into(),
             event: event.to_owned(),
-            tag: tag.clone(),
-            fields: vec![("accepted".to_owned(), format!("{accepted:?}"))],
+            tag: tag.to_owned(),
+            fields,
         });
     }
 
     fn hears(&mut self, record: &Record, dice: &mut Dice) {
         if record.is("opened") {
             self.client = record.get("id").map(str::to_owned);
+            let knows = record.get("knows").unwrap_or_default();
+            self.converts = self.role.own || knows.split(',').any(|it| it == "conversions");
         }
         if record.is("refused") {
             // The store was away for longer than it takes to connect.
@@ -244,8 +305,8 @@ impl Member {
         };
         let pause = Duration::from_millis(dice.below(60));
         match (record.event.as_str(), &hand) {
-            ("granted", Hand::Asked { part, .. }) => {
-                let part = *part;
+            ("granted", Hand::Asked { part, turns, .. }) => {
+                let (part, turns) = (*part, *turns);
                 // Now and then for longer than an explicit lease, or than one that is renewed.
                 let short = matches!(hand, Hand::Asked { short: true, .. });
                 let millis = match dice.below(100) {
@@ -255,23 +316,35 @@ impl Member {
                     _ => dice.below(60),
                 };
                 let until = now + Duration::from_millis(millis);
-                *hand = Hand::Held {
+                let turn = (turns && dice.chance(TURNS))
+                    .then(|| now + Duration::from_millis(dice.below(millis + 1)));
+                *hand = Hand::Held(Held {
                     tag: record.tag.clone(),
                     part,
                     lock: record.get("lock").unwrap_or_default().to_owned(),
                     token: record.number("token"),
                     until,
                     look: now,
-                };
+                    turn,
+                    converting: false,
+                });
             }
             ("failed" | "cancelled" | "released" | "unreleased" | "dropped", _) => {
                 *hand = Hand::Idle { until: now + pause };
             }
-            _ => {
-                if let ("lost", Hand::Held { until, .. }) = (record.event.as_str(), hand) {
-                    *until = now + pause;
+            ("lost", _) => {
+                if let Hand::Held(held) = hand {
+                    (held.until, held.turn) = (now + pause, None);
                 }
             }
+            ("converted" | "unconverted", _) => {
+                if let Hand::Held(held) = hand {
+                    held.converted(record);
+                    // And back, or once more.
+                    held.turn = (held.turn.is_none() && dice.chance(AGAIN)).then(|| now + pause);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -285,13 +358,16 @@ impl Member {
         tags: &mut u64,
     ) {
         let own = self.role.own;
+        let can = [false, true].map(|reads| self.can_convert(reads));
         let hand = &mut self.hands[index];
         match hand {
             Hand::Idle { until } if *until <= now => {
                 let Some(wants) = wanted else { return };
                 *tags += 1;
                 let tag = format!("t{tags}");
-                let (mut line, part) = dice.pick(wants).asked(&tag, dice);
+                let want = dice.pick(wants);
+                let (mut line, part) = want.asked(&tag, dice);
+                let turns = want.turns();
                 let mut cancel = None;
                 match dice.below(10) {
                     0..=4 if dice.chance(20) => {
@@ -306,7 +382,7 @@ impl Member {
                     line += &format!(" lease={}ms", dice.between(200, 900));
                 }
                 self.actor.tell(&line);
-                *hand = Hand::Asked { tag, part, cancel, short };
+                *hand = Hand::Asked { tag, part, cancel, short, turns };
             }
             Hand::Asked { tag, cancel: cancel @ Some(_), .. }
                 if cancel.is_some_and(|it| it <= now) =>
@@ -314,14 +390,23 @@ impl Member {
                 self.actor.tell(&format!("cancel {tag}"));
                 *cancel = None;
             }
-            Hand::Held { tag, until, .. } if *until <= now => {
-                let verb = if !own || dice.chance(80) { "release" } else { "drop" };
-                self.actor.tell(&format!("{verb} {tag}"));
-                *hand = Hand::Releasing { tag: tag.clone() };
+            Hand::Held(held) if held.turn.is_some_and(|it| it <= now) => {
+                held.turn = None;
+                let (tag, reads) = (held.tag.clone(), held.part == Part::Reader);
+                if can[usize::from(reads)] {
+                    // It writes no more from now on.
+                    (held.part, held.converting) = (Part::Reader, true);
+                    self.convert(&tag, reads);
+                }
             }
-            Hand::Held { tag, look, .. } if !own && *look <= now => {
-                self.actor.tell(&format!("look {tag}"));
-                *look = now + LOOK;
+            Hand::Held(held) if held.until <= now && !held.converting => {
+                let verb = if !own || dice.chance(80) { "release" } else { "drop" };
+                self.actor.tell(&format!("{verb} {}", held.tag));
+                *hand = Hand::Releasing { tag: held.tag.clone() };
+            }
+            Hand::Held(held) if !own && held.look <= now => {
+                self.actor.tell(&format!("look {}", held.tag));
+                held.look = now + LOOK;
             }
             _ => {}
         }
@@ -332,7 +417,20 @@ impl Hand {
     fn tag(&self) -> Option<&String> {
         match self {
             Hand::Idle { .. } => None,
-            Hand::Asked { tag, .. } | Hand::Held { tag, .. } | Hand::Releasing { tag } => Some(tag),
+            Hand::Held(held) => Some(&held.tag),
+            Hand::Asked { tag, .. } | Hand::Releasing { tag } => Some(tag),
+        }
+    }
+}
+
+impl Held {
+    /// Hears what came of a conversion.
+    fn converted(&mut self, record: &Record) {
+        self.converting = false;
+        if record.is("converted") {
+            self.token = record.number("token");
+            let writes = record.get("mode") == Some("exclusive");
+            self.part = if writes { Part::Writer } else { Part::Reader };
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use fencelock_history::linear::Tries;
+
 /// Which store a run is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -13,7 +15,36 @@ pub enum Kind {
     ZooKeeper,
 }
 
+/// What a store has beside locks for one owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Modes {
+    /// Read-write locks.
+    pub read_write: bool,
+    /// Who writes becomes a reader.
+    pub downgrades: bool,
+    /// Who reads becomes a writer.
+    pub upgrades: bool,
+    /// Semaphores.
+    pub permits: bool,
+}
+
 impl Kind {
+    /// What it has beside locks for one owner.
+    #[must_use]
+    pub fn modes(self) -> Modes {
+        let all = Modes { read_write: true, downgrades: true, upgrades: true, permits: true };
+        match self {
+            Kind::Redis | Kind::Sqlite => all,
+            Kind::ZooKeeper => Modes { downgrades: false, upgrades: false, permits: false, ..all },
+        }
+    }
+
+    /// What a try is there.
+    #[must_use]
+    pub fn tries(self) -> Tries {
+        if self == Kind::ZooKeeper { Tries::InLine } else { Tries::AtOnce }
+    }
+
     /// As people write it.
     #[must_use]
     pub fn title(self) -> &'static str {

@@ -2,14 +2,15 @@
 //!
 //! In a window every actor tries to get the lock and releases it, a few times. Leases are longer
 //! than the window, so that a lock is free only when it was released. Where several may hold a name
-//! together, one window in three is of a read-write lock, and one of a semaphore.
+//! together, one window in three is of a read-write lock, and one of a semaphore. Who has the first is
+//! converted before it releases it, every other time.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use crate::actor::Actor;
 use crate::history::History;
-use crate::run::crew::Crew;
+use crate::run::crew::{Crew, Member};
+use crate::run::{Modes, Plan};
 
 /// How often each actor tries in a window.
 const ROUNDS: usize = 3;
@@ -17,9 +18,8 @@ const ROUNDS: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The windows of a run.
-#[derive(Default)]
 pub(crate) struct Windows {
-    shares: bool,
+    modes: Modes,
     number: usize,
     since: Option<Instant>,
     players: Vec<Player>,
@@ -28,23 +28,37 @@ pub(crate) struct Windows {
     seen: usize,
 }
 
+/// How far an actor is with a try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Asked,
+    Converting,
+    Releasing,
+}
+
 /// What an actor does in a window.
 struct Player {
     name: String,
     window: usize,
     /// How many play before it.
     place: usize,
-    shares: bool,
+    modes: Modes,
     left: usize,
     tag: Option<String>,
-    released: bool,
+    stage: Stage,
     heard: BTreeSet<String>,
 }
 
 impl Windows {
-    /// `shares`: some are of names that several hold together.
-    pub fn new(shares: bool) -> Windows {
-        Windows { shares, ..Windows::default() }
+    /// Of all kinds of names that the plan has.
+    pub fn new(plan: &Plan) -> Windows {
+        let modes = Modes {
+            read_write: !plan.read_write.is_empty(),
+            permits: !plan.semaphores.is_empty(),
+            ..plan.kind.modes()
+        };
+        let (players, late) = (Vec::new(), Vec::new());
+        Windows { modes, number: 0, since: None, players, late, seen: 0 }
     }
 
     /// Lets each player do the next thing. `more`: a new window may begin.
@@ -62,7 +76,7 @@ impl Windows {
             // Whoever died, or is done, plays no longer.
             players.retain_mut(|player| {
                 let member = crew.members.iter_mut().find(|it| it.actor.name() == player.name);
-                member.is_some_and(|member| player.plays(&mut member.actor))
+                member.is_some_and(|member| player.plays(member))
             });
         }
         if self.since.is_some_and(|since| since.elapsed() > PATIENCE) {
@@ -73,8 +87,8 @@ impl Windows {
             self.number += 1;
             self.since = Some(Instant::now());
             let ready = crew.members.iter().filter(|it| it.client.is_some() && !it.stopped);
-            let (window, shares) = (self.number, self.shares);
-            let player = |(place, name)| Player::new(name, window, place, shares);
+            let (window, modes) = (self.number, self.modes);
+            let player = |(place, name)| Player::new(name, window, place, modes);
             self.players = ready.map(|it| it.actor.name()).enumerate().map(player).collect();
         }
     }
@@ -86,31 +100,42 @@ impl Windows {
 }
 
 impl Player {
-    fn new(name: &str, window: usize, place: usize, shares: bool) -> Player {
+    fn new(name: &str, window: usize, place: usize, modes: Modes) -> Player {
         Player {
             name: name.to_owned(),
             window,
             place,
-            shares,
+            modes,
             left: ROUNDS,
             tag: None,
-            released: false,
+            stage: Stage::Asked,
             heard: BTreeSet::new(),
         }
     }
 
     /// Does the next thing; gives whether there is more to do.
-    fn plays(&mut self, actor: &mut Actor) -> bool {
+    fn plays(&mut self, member: &mut Member) -> bool {
         if let Some(tag) = &self.tag {
-            if self.heard.contains("granted") && !self.released {
-                actor.tell(&format!("release {tag}"));
-                self.released = true;
-                return true;
-            }
-            let ends: &[&str] =
-                if self.released { &["released", "unreleased"] } else { &["failed"] };
-            if !ends.iter().any(|end| self.heard.contains(*end)) {
-                return true;
+            let heard = |events: &[&str]| events.iter().any(|it| self.heard.contains(*it));
+            match self.stage {
+                Stage::Asked if heard(&["granted"]) => {
+                    self.stage = Stage::Releasing;
+                    if self.converts() && member.can_convert(self.reads()) {
+                        self.stage = Stage::Converting;
+                        member.convert(tag, self.reads());
+                    } else {
+                        member.actor.tell(&format!("release {tag}"));
+                    }
+                    return true;
+                }
+                Stage::Converting if heard(&["converted", "unconverted"]) => {
+                    self.stage = Stage::Releasing;
+                    member.actor.tell(&format!("release {tag}"));
+                    return true;
+                }
+                Stage::Asked if heard(&["failed"]) => {}
+                Stage::Releasing if heard(&["released", "unreleased"]) => {}
+                _ => return true,
             }
             self.tag = None;
         }
@@ -121,19 +146,35 @@ impl Player {
         let (window, left) = (self.window, self.left);
         let tag = format!("w{window}.{}.{left}", self.name);
         let mode = self.mode();
-        actor.tell(&format!("acquire {tag} c window{window} wait=try lease=60000ms{mode}"));
+        let line = format!("acquire {tag} c window{window} wait=try lease=60000ms{mode}");
+        member.actor.tell(&line);
         self.heard.clear();
-        (self.tag, self.released) = (Some(tag), false);
+        (self.tag, self.stage) = (Some(tag), Stage::Asked);
         true
     }
 
     /// How it asks the next time.
     fn mode(&self) -> String {
-        let turn = self.place + self.left;
         match self.window % 3 {
-            1 if self.shares && !turn.is_multiple_of(3) => " mode=shared".to_owned(),
-            2 if self.shares => format!(" mode=permits:{}/3", 1 + turn % 2),
+            1 if self.reads() => " mode=shared".to_owned(),
+            2 if self.modes.permits => format!(" mode=permits:{}/3", 1 + self.turn() % 2),
             _ => String::new(),
         }
+    }
+
+    /// What differs from player to player, and from time to time.
+    fn turn(&self) -> usize {
+        self.place + self.left
+    }
+
+    /// Whether it asks to read.
+    fn reads(&self) -> bool {
+        self.modes.read_write && self.window % 3 == 1 && !self.turn().is_multiple_of(3)
+    }
+
+    /// Whether it is converted before it releases.
+    fn converts(&self) -> bool {
+        let here = self.modes.read_write && self.window % 3 == 1;
+        here && (self.window / 3 + self.turn()).is_multiple_of(2)
     }
 }

@@ -23,7 +23,7 @@ use crate::role::Role;
 
 use crew::Crew;
 use fault::Faults;
-pub use kind::Kind;
+pub use kind::{Kind, Modes};
 use linear::Windows;
 pub use store::{LEASE, Store};
 use want::Want;
@@ -56,9 +56,9 @@ impl Plan {
     #[must_use]
     pub fn new(seed: u64, span: Duration, kind: Kind) -> Plan {
         let (cast, locks) = (vec![Role::own(); 5], vec!["stock", "report", "invoice"]);
-        let shares = kind != Kind::ZooKeeper;
-        let (read_write, semaphores) =
-            if shares { (vec!["prices"], vec![("mailers", 4)]) } else { (vec![], vec![]) };
+        let modes = kind.modes();
+        let read_write = if modes.read_write { vec!["prices"] } else { vec![] };
+        let semaphores = if modes.permits { vec![("mailers", 4)] } else { vec![] };
         Plan { seed, span, kind, only: None, cast, locks, read_write, semaphores }
     }
 
@@ -107,6 +107,7 @@ impl Outcome {
         found.killed += more.killed;
         found.abandoned += more.abandoned;
         found.together += more.together;
+        found.converted += more.converted;
         found.excused += more.excused;
         found.doubled += more.doubled;
         found.refused_writes += more.refused_writes;
@@ -131,9 +132,9 @@ pub fn run(plan: Plan) -> io::Result<Outcome> {
     let history = History::watched();
     let mut dice = Dice::new(plan.seed);
     let mut store = Store::start(plan.kind, folder.path(), &history)?;
-    let mut crew = Crew::start(&history, folder.path(), &mut store, &plan.cast, &plan.wants())?;
+    let mut crew = Crew::start(&history, folder.path(), &mut store, &plan)?;
     let mut faults = Faults::new(plan.kind, plan.only);
-    let mut windows = Windows::new(!plan.read_write.is_empty());
+    let mut windows = Windows::new(&plan);
     let end = Instant::now() + plan.span;
     while Instant::now() < end {
         faults.turn(&mut dice, &mut store, &mut crew)?;
@@ -160,7 +161,7 @@ pub fn run(plan: Plan) -> io::Result<Outcome> {
     // What they still have to say, they have said.
     crew.dismiss();
     let records = history.since(0);
-    let (linear, wrong) = fencelock_history::linear::judge(&records);
+    let (linear, wrong) = fencelock_history::linear::judge(&records, plan.kind.tries());
     broken.extend(wrong);
     let mut outcome = Outcome {
         faults: faults.counts,

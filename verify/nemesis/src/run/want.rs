@@ -24,6 +24,11 @@ pub(crate) enum Role {
 }
 
 impl Want {
+    /// Whether a hold of it may be converted.
+    pub fn turns(self) -> bool {
+        matches!(self, Want::ReadWrite(_))
+    }
+
     /// The words that ask for it.
     pub fn asked(self, tag: &str, dice: &mut Dice) -> (String, Role) {
         let (name, role, mode) = match self {
