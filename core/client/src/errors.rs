@@ -20,7 +20,7 @@ pub(crate) fn draining() -> Error {
 
 /// What a cancelled wait ends with.
 pub(crate) fn cancelled() -> Error {
-    Error::new(ErrorKind::Cancelled, "the wait for the lock was cancelled")
+    Error::new(ErrorKind::Cancelled, "the wait was cancelled")
 }
 
 pub(crate) fn no_runtime() -> Error {

@@ -349,6 +349,10 @@ impl Guard {
         self.lock.shared()
     }
 
+    fn kind(&self) -> &'static str {
+        if self.mode().permits().is_some() { "semaphore" } else { "lock" }
+    }
+
     fn lost_before(&self) -> Error {
         let why = match self.shared().is_forked() {
             true => "it belongs to the process that forked this one",
@@ -356,14 +360,27 @@ impl Guard {
         };
         Error::new(
             ErrorKind::Lost,
-            format!("the lock {:?} is lost: {why}; stop, and acquire it again", self.lock.name),
+            match self.mode().permits() {
+                None => {
+                    format!(
+                        "the lock {:?} is lost: {why}; stop, and acquire it again",
+                        self.lock.name
+                    )
+                }
+                Some(count) => format!(
+                    "{count} permit{} of the semaphore {:?} {} lost: {why}; stop, and acquire again",
+                    if count == 1 { "" } else { "s" },
+                    self.lock.name,
+                    if count == 1 { "is" } else { "are" },
+                ),
+            },
         )
     }
 
     fn released_before(&self) -> Error {
         Error::new(
             ErrorKind::NotHeld,
-            format!("this hold of the lock {:?} was released before", self.lock.name),
+            format!("this hold of the {} {:?} was released before", self.kind(), self.lock.name),
         )
     }
 

@@ -75,6 +75,7 @@ on_every_store! {
         explicit_owners_read_from_two_clients,
         readers_and_permits_are_handed_on_together,
         permits_are_counted_in_order,
+        who_was_refused_is_told_of_what,
         permits_that_cannot_be_are_refused,
         a_drain_lets_readers_go_on_and_nobody_begin,
         a_close_ends_readers_and_permits,

@@ -406,6 +406,55 @@ pub async fn permits_are_counted_in_order(world: &World) {
     assert!(!pair.is_held());
 }
 
+/// The words are the kind's own, with its numbers.
+pub async fn who_was_refused_is_told_of_what(world: &World) {
+    let (a, b) = (world.client().await, world.client().await);
+    let says = |error: fencelock::Error, kind, words: &[&str]| {
+        assert_eq!(error.kind(), kind, "{error}");
+        for word in words {
+            assert!(error.message().contains(word), "{word}: {error}");
+        }
+    };
+    if !world.lacks(&a, Need::Permits) {
+        let (here, there) = (a.semaphore("x", 5).unwrap(), b.semaphore("x", 5).unwrap());
+        let most = here.acquire_many(4).await.unwrap();
+        for semaphore in [&here, &there] {
+            let error = semaphore.try_acquire_many(2).await.unwrap_err();
+            says(error, ErrorKind::Contended, &["2 of the semaphore's 5 permits"]);
+            let error = semaphore.acquire_many_timeout(2, MOMENT).await.unwrap_err();
+            says(error, ErrorKind::TimedOut, &["2 of the semaphore's 5 permits"]);
+        }
+        let last = there.acquire().await.unwrap();
+        let error = here.try_acquire().await.unwrap_err();
+        says(error, ErrorKind::Contended, &["none of the semaphore's 5 permits"]);
+        last.release().await.unwrap();
+        let error = last_words(&a, "x", most).await;
+        says(error, ErrorKind::Lost, &["4 permits of the semaphore \"x\"", "an operator broke it"]);
+    }
+    if !world.lacks(&a, Need::Shared) {
+        let (here, there) = (a.rw_lock("y").unwrap(), b.rw_lock("y").unwrap());
+        let writer = here.write().await.unwrap();
+        says(there.try_read().await.unwrap_err(), ErrorKind::Contended, &["writes", "read"]);
+        let error = there.read_timeout(MOMENT).await.unwrap_err();
+        says(error, ErrorKind::TimedOut, &["read", "wrote"]);
+        writer.release().await.unwrap();
+        let reader = here.read().await.unwrap();
+        says(there.try_write().await.unwrap_err(), ErrorKind::Contended, &["held by another"]);
+        reader.release().await.unwrap();
+    }
+}
+
+/// Breaks what a guard has, and gives what its check says then.
+async fn last_words(
+    client: &fencelock::Client,
+    name: &str,
+    guard: fencelock::Guard,
+) -> fencelock::Error {
+    client.break_lock(name, guard.token().get()).await.unwrap();
+    soon("the loss", guard.lost()).await;
+    guard.check().unwrap_err()
+}
+
 pub async fn permits_that_cannot_be_are_refused(world: &World) {
     let (a, b) = (world.client().await, world.client().await);
     if world.lacks(&a, Need::Permits) {

@@ -6,6 +6,7 @@ use crate::engine::call::{Call, CallKind, Hold};
 use crate::engine::entry::{At, Entry, Holder};
 use crate::engine::release::Step;
 use crate::engine::slab::Key;
+use crate::engine::words::{contended, timed_out};
 use crate::engine::{Acquired, Engine, hold_end};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Outcome};
@@ -40,7 +41,7 @@ impl<C: Clone> Engine<C> {
         }
         let present = self.lock_ref(lock).is_some_and(|lock| lock.entry.is_some());
         if present && ask.patience == Patience::Try {
-            return Err(contended());
+            return Err(contended(ask.mode));
         }
         if let Some(error) = self.refuses() {
             return Err(error);
@@ -112,7 +113,7 @@ impl<C: Clone> Engine<C> {
         ask: Ask,
         call: C,
     ) -> Result<Acquired, Error> {
-        let Some(entry) = self.entries.get(key) else { return Err(contended()) };
+        let Some(entry) = self.entries.get(key) else { return Err(contended(ask.mode)) };
         if self.outlasts(now, entry, &ask) {
             let call = self.wait(now, entry.lock, ask, Some(key), call)?;
             self.beat_by(key, now);
@@ -502,7 +503,7 @@ impl<C: Clone> Engine<C> {
         let error = if let Some(trouble) = trouble {
             Error::new(ErrorKind::Unavailable, trouble)
         } else if answered && !is_try {
-            Error::new(ErrorKind::TimedOut, "the lock was not free within the wait's bound")
+            timed_out(call.ask().map_or(Mode::Exclusive, |ask| ask.mode))
         } else if hasty && !is_try {
             let text = "the store had no time to answer within the wait's bound: try longer";
             Error::new(ErrorKind::TimedOut, text)
@@ -514,8 +515,4 @@ impl<C: Clone> Engine<C> {
             self.complete(call.call, Outcome::Failed(error));
         }
     }
-}
-
-pub(super) fn contended() -> Error {
-    Error::new(ErrorKind::Contended, "the lock is held by another, or others wait for it")
 }

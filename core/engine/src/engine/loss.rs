@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use crate::engine::call::{Call, CallKind};
 use crate::engine::entry::At;
 use crate::engine::slab::Key;
+use crate::engine::words::contended;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Note, Outcome};
 use crate::hold::{CallKey, HoldKey, LossReason, Patience};
@@ -189,12 +190,12 @@ impl<C: Clone> Engine<C> {
     /// A try that is not the next to be served has failed.
     fn end_late_try(&mut self, now: Time, lock: u32, call: CallKey) {
         let asks = self.calls.get(call.key()).and_then(Call::ask);
-        let is_try = asks.is_some_and(|ask| ask.patience == Patience::Try);
-        if is_try
+        let mode = asks.filter(|ask| ask.patience == Patience::Try).map(|ask| ask.mode);
+        if let Some(mode) = mode
             && self.first_waiter(lock) != Some(call)
             && let Some(call) = self.withdraw(now, call)
         {
-            self.complete(call.call, Outcome::Failed(super::local::contended()));
+            self.complete(call.call, Outcome::Failed(contended(mode)));
         }
     }
 

@@ -21,6 +21,7 @@ mod shared;
 mod slab;
 mod tenants;
 mod timer;
+mod words;
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@ use crate::engine::call::CallKind;
 use crate::engine::entry::{After, At, Entry, Parting};
 use crate::engine::flight::{Flight, Purpose};
 use crate::engine::slab::Key;
+use crate::engine::words::contended;
 use crate::engine::{Ended, Engine};
 use crate::error::{Error, ErrorKind};
 use crate::event::Outcome;
@@ -418,6 +419,15 @@ impl<C: Clone> Engine<C> {
 
     /// Fails every call that waits for this entry, or only the tries among them.
     pub(super) fn fail_waiters(&mut self, now: Time, key: Key, error: &Error, tries_only: bool) {
+        self.fail_each(now, key, &|_| error.clone(), tries_only);
+    }
+
+    /// The same, as others have it or wait for it.
+    pub(super) fn refuse_waiters(&mut self, now: Time, key: Key, tries_only: bool) {
+        self.fail_each(now, key, &contended, tries_only);
+    }
+
+    fn fail_each(&mut self, now: Time, key: Key, error: &dyn Fn(Mode) -> Error, tries_only: bool) {
         let Some(entry) = self.entries.get(key) else { return };
         let waiters: Vec<CallKey> = if entry.is_handed_on() {
             let lock = self.lock_ref(entry.lock);
@@ -431,8 +441,9 @@ impl<C: Clone> Engine<C> {
             if tries_only && ask.patience != Patience::Try {
                 continue;
             }
+            let mode = ask.mode;
             if let Some(call) = self.withdraw(now, waiter) {
-                self.complete(call.call, Outcome::Failed(error.clone()));
+                self.complete(call.call, Outcome::Failed(error(mode)));
             }
         }
     }

@@ -111,12 +111,7 @@ impl<C: Clone> Engine<C> {
                 let Some(entry) = self.entries.get_mut(key) else { return };
                 entry.at = if entry.exposed_until > 0 { At::Unclear } else { At::Nowhere };
                 // Callers that came meanwhile may be ready to wait: ask again, for them.
-                self.fail_waiters(
-                    now,
-                    key,
-                    &super::local::contended(),
-                    !wait && !self.one_shot(key),
-                );
+                self.refuse_waiters(now, key, !wait && !self.one_shot(key));
                 self.advance(now, key);
             }
             Standing::Late => {
@@ -231,7 +226,7 @@ impl<C: Clone> Engine<C> {
             return self.advance(now, key);
         }
         // A re-entry that did not want to wait, and whose holds were lost, waits here with others.
-        self.fail_waiters(now, key, &super::local::contended(), true);
+        self.refuse_waiters(now, key, true);
         if self.entries.get(key).is_none_or(|entry| entry.parting.is_some()) {
             return;
         }

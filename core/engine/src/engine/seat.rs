@@ -4,6 +4,7 @@
 use crate::engine::call::CallKind;
 use crate::engine::entry::{At, Entry, Holder};
 use crate::engine::slab::Key;
+use crate::engine::words::contended;
 use crate::engine::{Acquired, Engine};
 use crate::error::Error;
 use crate::event::Outcome;
@@ -53,7 +54,7 @@ impl<C: Clone> Engine<C> {
                 self.serve_tenant(now, key, &ask);
                 Ok(Acquired::Granted(grant))
             }
-            Place::None => Err(super::local::contended()),
+            Place::None => Err(contended(ask.mode)),
             Place::Renewed(key) => {
                 let call = self.wait(now, lock, ask, Some(key), call)?;
                 self.beat_by(key, now);
@@ -94,7 +95,7 @@ impl<C: Clone> Engine<C> {
             Place::New => self.open_single(now, call),
             Place::None => {
                 if let Some(call) = self.withdraw(now, call) {
-                    self.complete(call.call, Outcome::Failed(super::local::contended()));
+                    self.complete(call.call, Outcome::Failed(contended(ask.mode)));
                 }
             }
         }
@@ -252,12 +253,12 @@ impl<C: Clone> Engine<C> {
         for call in calls {
             let Some(item) = self.calls.get_mut(call.key()) else { continue };
             let Some(ask) = item.ask().cloned() else { continue };
-            let waits = ask.patience != Patience::Try;
+            let (waits, mode) = (ask.patience != Patience::Try, ask.mode);
             (item.kind, item.entry) = (CallKind::Acquire(ask), None);
             if waits || self.reads_already(now, call) {
                 self.open_seat(now, call);
             } else if let Some(call) = self.withdraw(now, call) {
-                self.complete(call.call, Outcome::Failed(super::local::contended()));
+                self.complete(call.call, Outcome::Failed(contended(mode)));
             }
         }
     }

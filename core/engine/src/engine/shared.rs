@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::engine::call::Call;
 use crate::engine::slab::Key;
+use crate::engine::words::contended;
 use crate::engine::{Acquired, Engine};
 use crate::error::Error;
 use crate::event::Outcome;
@@ -37,7 +38,7 @@ impl<C: Clone> Engine<C> {
             if holder == Some(owner) {
                 return self.reenter(now, key, ask, call);
             } else if ask.patience == Patience::Try {
-                return Err(super::local::contended());
+                return Err(contended(ask.mode));
             }
         }
         if let Some(key) = self.reads(now, lock, owner)
