@@ -12,7 +12,6 @@ mod credentials;
 mod handshake;
 mod link;
 mod options;
-mod outbox;
 mod pump;
 mod quiet;
 mod rival;

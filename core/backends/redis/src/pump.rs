@@ -5,11 +5,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use fencelock_engine::event::Event;
-use fencelock_engine::redis::session::{Frame, Incoming};
-use fencelock_engine::redis::{Codec, Command, ListStep, Listing, Value};
-use fencelock_engine::reply::{Failure, Refusal, RefusalKind, Reply};
-use fencelock_engine::request::{Op, RequestId};
+use fencelock_engine::redis::Codec;
+use fencelock_engine::redis::session::{Heard, Hearing};
+use fencelock_engine::time::Time;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::tcp;
 #[cfg(unix)]
@@ -20,13 +18,9 @@ use crate::connect::{self, Stream};
 use crate::conversation::Conversation;
 use crate::link::{Link, Writer};
 use crate::quiet::Quiet;
-use crate::shared::{Awaited, Shared};
+use crate::shared::Shared;
 
 const READ: usize = 16 << 10;
-
-/// After a failover the host's name may lead to the new master: a connection to a server that
-/// refuses to write is given up, but not more often than so.
-const DEMOTED_AFTER: Duration = Duration::from_secs(1);
 
 /// The half of a connection that only the pump touches.
 #[derive(Debug)]
@@ -40,22 +34,18 @@ enum Reader {
 /// One connection while it is up.
 pub(crate) struct Pump {
     shared: Arc<Shared>,
-    codec: Codec,
+    hearing: Hearing,
     reader: Reader,
     link: Arc<Link>,
-    incoming: Incoming,
     /// The connection of the subscription, when it is not the same.
-    inbox: Option<(Stream, Incoming)>,
+    inbox: Option<Stream>,
     sockets: Vec<i32>,
     chunk: Box<[u8]>,
-    events: Vec<Event>,
-    /// Whose answer is being read: a panic there must not swallow it.
-    reading: Option<RequestId>,
     /// What the socket did not take at once, and how much of it is written.
     writing: Option<(Vec<u8>, usize)>,
     since: Instant,
-    /// The server refused to write, and this connection is not new.
-    demoted: bool,
+    /// What came in the same breath as the last word of the greeting has been heard.
+    begun: bool,
 }
 
 /// The halves of a stream: the writing one goes to the callers' threads.
@@ -85,29 +75,22 @@ impl Pump {
         inbox: Option<Conversation>,
     ) -> Pump {
         let Conversation { stream, greeted } = main;
-        let inbox = inbox.map(|talk| (talk.stream, talk.greeted.incoming));
-        let streams = std::iter::once(&stream).chain(inbox.as_ref().map(|(stream, _)| stream));
+        let (inbox, apart) = inbox.map(|talk| (talk.stream, talk.greeted)).unzip();
+        let streams = std::iter::once(&stream).chain(inbox.as_ref());
         let sockets = streams.filter_map(Stream::descriptor).collect();
         let (reader, link) = split(stream);
-        let mut pump = Pump {
+        Pump {
             shared,
-            codec,
+            hearing: Hearing::new(Time::ZERO, codec, greeted, apart),
             reader,
             link: Arc::new(link),
-            incoming: greeted.incoming,
             inbox,
             sockets,
             chunk: vec![0; READ].into_boxed_slice(),
-            events: Vec::new(),
-            reading: None,
             writing: None,
             since: Instant::now(),
-            demoted: false,
-        };
-        for values in greeted.early {
-            pump.push(&values);
+            begun: false,
         }
-        pump
     }
 
     pub(crate) fn link(&self) -> Arc<Link> {
@@ -116,7 +99,11 @@ impl Pump {
 
     /// How long it has been up.
     pub(crate) fn age(&self) -> Duration {
-        self.since.elapsed()
+        self.hearing.age(self.now())
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO + self.since.elapsed()
     }
 
     /// The descriptors on which answers and pushes come.
@@ -124,28 +111,20 @@ impl Pump {
         self.sockets.clone()
     }
 
-    /// Says that it is up. What came early is heard after that.
-    pub(crate) fn begin(&mut self, up: Event) {
-        self.events.insert(0, up);
-    }
-
     /// Answers for what is under way, and says why.
     pub(crate) fn finish(mut self, reason: String) {
-        if let Some(request) = self.reading {
-            self.events.push(Event::Reply { request, result: Err(Failure::Unknown) });
-        }
-        self.shared.down(&mut self.events);
-        self.events.push(Event::Down { reason });
-        self.shared.deliver(&mut self.events);
+        self.shared.down(|asked| self.hearing.end(reason, asked));
+        self.shared.deliver(&mut self.hearing.events);
     }
 
     /// Does what there is to do; ready, with the reason, when the connection has ended.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<String> {
         loop {
             let shared = Arc::clone(&self.shared);
-            shared.deliver(&mut self.events);
-            if self.demoted {
-                return Poll::Ready("the server became a replica; connecting anew".to_owned());
+            shared.deliver(&mut self.hearing.events);
+            self.log();
+            if let Some(reason) = self.hearing.spent() {
+                return Poll::Ready(reason);
             }
             shared.waker.register(cx.waker());
             if shared.take_attention() || self.writing.is_some() {
@@ -157,6 +136,13 @@ impl Pump {
                 }
             }
             let mut progress = false;
+            if !self.begun {
+                self.begun = true;
+                progress = true;
+                if let Err(reason) = self.begin() {
+                    return Poll::Ready(reason);
+                }
+            }
             match self.read_main(cx) {
                 Poll::Ready(Err(reason)) => return Poll::Ready(reason),
                 Poll::Ready(Ok(())) => progress = true,
@@ -169,6 +155,25 @@ impl Pump {
             }
             if !progress {
                 return Poll::Pending;
+            }
+        }
+    }
+
+    /// Hears what came behind the greeting.
+    fn begin(&mut self) -> Result<(), String> {
+        let now = self.now();
+        self.hearing.receive(now, &[], &*self.shared)?;
+        self.hearing.receive_apart(&[])
+    }
+
+    fn log(&mut self) {
+        for heard in self.hearing.heard.drain(..) {
+            match heard {
+                Heard::Forgotten(script) => {
+                    tracing::info!(script, "the server forgot a script: loading it");
+                }
+                Heard::Strange(bytes) => tracing::debug!(bytes, "a message that is not ours"),
+                Heard::NoMessage(parts) => tracing::trace!(parts, "a push that is no message"),
             }
         }
     }
@@ -250,134 +255,32 @@ impl Pump {
             Reader::Unix(half) => Pin::new(half).poll_read(cx, &mut buffer),
             Reader::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, &mut buffer),
         };
-        match take(polled, &buffer, &mut self.incoming) {
+        match taken(polled, &buffer) {
             Poll::Ready(Ok(())) => {}
             other => return other,
         }
-        let mut asked = false;
-        loop {
-            match self.incoming.next() {
-                Ok(Some(Frame::Reply(value))) => match self.shared.answered() {
-                    Some(Awaited::Request(id, op)) => asked |= self.reply(id, &op, value),
-                    Some(Awaited::Round(id, op, listing)) => {
-                        asked |= self.round(id, op, listing, value);
-                    }
-                    Some(Awaited::Script(_, requests)) => self.loaded(&requests, &value),
-                    None => {
-                        return Poll::Ready(Err(format!(
-                            "the server answered what nobody asked: {value:?}"
-                        )));
-                    }
-                },
-                Ok(Some(Frame::Push(values))) => self.push(&values),
-                Ok(None) => break,
-                Err(garbage) => return Poll::Ready(Err(garbage.to_string())),
-            }
-        }
-        if asked {
-            self.shared.flush();
+        let now = Time::ZERO + self.since.elapsed();
+        match self.hearing.receive(now, buffer.filled(), &*self.shared) {
+            Ok(true) => self.shared.flush(),
+            Ok(false) => {}
+            Err(reason) => return Poll::Ready(Err(reason)),
         }
         Poll::Ready(Ok(()))
     }
 
     fn read_inbox(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
-        let Some((stream, incoming)) = &mut self.inbox else { return Poll::Pending };
+        let Some(stream) = &mut self.inbox else { return Poll::Pending };
         let mut buffer = ReadBuf::new(&mut self.chunk);
         let polled = Pin::new(stream).poll_read(cx, &mut buffer);
-        match take(polled, &buffer, incoming) {
-            Poll::Ready(Ok(())) => {}
-            other => return other,
-        }
-        loop {
-            let Some((_, incoming)) = &mut self.inbox else { return Poll::Pending };
-            match incoming.next() {
-                Ok(Some(Frame::Push(values) | Frame::Reply(Value::Array(values)))) => {
-                    self.push(&values);
-                }
-                Ok(Some(Frame::Reply(_))) => {}
-                Ok(None) => return Poll::Ready(Ok(())),
-                Err(garbage) => return Poll::Ready(Err(garbage.to_string())),
-            }
-        }
-    }
-
-    /// Takes one answer; true when it led to another question.
-    fn reply(&mut self, request: RequestId, op: &Op, value: Value) -> bool {
-        self.reading = Some(request);
-        if let Value::Error(line) = &value
-            && line.starts_with("NOSCRIPT")
-            && let Command::Script { script, .. } = self.codec.encode(op)
-        {
-            tracing::info!(script = script.name, "the server forgot a script: loading it");
-            self.shared.load(script, request);
-            self.reading = None;
-            return true;
-        }
-        self.demoted |= matches!(&value, Value::Error(line) if line.starts_with("READONLY"))
-            && self.since.elapsed() >= DEMOTED_AFTER;
-        let result = self.codec.decode(op, value);
-        self.answer(request, result);
-        false
-    }
-
-    /// Takes one round of a listing; true when another one follows.
-    fn round(&mut self, request: RequestId, op: Op, mut listing: Listing, value: Value) -> bool {
-        self.reading = Some(request);
-        let result = match self.codec.list_step(&op, &mut listing, value) {
-            Ok(ListStep::Send(command)) => {
-                self.shared.ask_on(Awaited::Round(request, op, listing), &command);
-                self.reading = None;
-                return true;
-            }
-            Ok(ListStep::Done(reply)) => Ok(reply),
-            Err(failure) => Err(failure),
-        };
-        self.answer(request, result);
-        false
-    }
-
-    fn answer(&mut self, request: RequestId, result: Result<Reply, Failure>) {
-        self.events.push(Event::Reply { request, result });
-        self.reading = None;
-    }
-
-    /// A script that was forgotten is there again, or is refused.
-    fn loaded(&mut self, requests: &[RequestId], value: &Value) {
-        let (kind, message) = match value {
-            Value::Error(line) if line.starts_with("NOPERM") => {
-                let said = self.codec.shown(line);
-                (RefusalKind::Misconfigured, format!("the script cannot be loaded: {said}"))
-            }
-            Value::Error(line) => {
-                let said = self.codec.shown(line);
-                (RefusalKind::Retry, format!("the script cannot be loaded: {said}"))
-            }
-            _ => (RefusalKind::Again, "the script was forgotten, and is loaded again".to_owned()),
-        };
-        for &request in requests {
-            let refusal = Refusal { kind, message: message.clone() };
-            self.events.push(Event::Reply { request, result: Err(Failure::Refused(refusal)) });
-        }
-    }
-
-    fn push(&mut self, values: &[Value]) {
-        match values {
-            [Value::Bytes(kind), Value::Bytes(_), Value::Bytes(payload)] if kind == b"message" => {
-                match self.codec.decode_push(payload) {
-                    Some(push) => self.events.push(Event::Push(push)),
-                    None => tracing::debug!(bytes = payload.len(), "a message that is not ours"),
-                }
-            }
-            _ => tracing::trace!(parts = values.len(), "a push that is no message"),
+        match taken(polled, &buffer) {
+            Poll::Ready(Ok(())) => Poll::Ready(self.hearing.receive_apart(buffer.filled())),
+            other => other,
         }
     }
 }
 
-fn take(
-    polled: Poll<std::io::Result<()>>,
-    buffer: &ReadBuf<'_>,
-    incoming: &mut Incoming,
-) -> Poll<Result<(), String>> {
+/// What a read gave: nothing is the end.
+fn taken(polled: Poll<std::io::Result<()>>, buffer: &ReadBuf<'_>) -> Poll<Result<(), String>> {
     match polled {
         Poll::Pending => Poll::Pending,
         Poll::Ready(Err(error)) => Poll::Ready(Err(match crate::tls::explain(&error) {
@@ -387,9 +290,6 @@ fn take(
         Poll::Ready(Ok(())) if buffer.filled().is_empty() => {
             Poll::Ready(Err("the server closed the connection".to_owned()))
         }
-        Poll::Ready(Ok(())) => {
-            incoming.extend(buffer.filled());
-            Poll::Ready(Ok(()))
-        }
+        Poll::Ready(Ok(())) => Poll::Ready(Ok(())),
     }
 }

@@ -76,12 +76,10 @@ async fn round(
         };
         codec.set_wide(shared.wide());
         let Ready { main, pushes, inbox } = ready;
-        let now = main.greeted.now;
         let address = &options.address;
         tracing::info!(%address, ?inbox, separate = pushes.is_some(), "connected");
         let running = pump.insert(Pump::new(Arc::clone(shared), codec, main, pushes));
         shared.up(running.link(), running.sockets(), inbox);
-        running.begin(Event::Up { now });
         let mut rival = Rival::new(|| Attempts::new(options, client), options.backoff_max);
         let end = std::future::poll_fn(|cx| match running.poll(cx) {
             Poll::Ready(reason) => Poll::Ready(Err(NoSession::Later(reason))),

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use fencelock_engine::redis::session::{Asked, Awaited, Guarded as _};
 use fencelock_engine::redis::{Codec, Inbox};
 use fencelock_engine::reply::{Body, Reply};
 use fencelock_engine::request::RequestId;
@@ -12,7 +13,7 @@ use fencelock_engine::{Acquired, Ask, ClientId, Effect, Engine, Event, Name, Opt
 use fencelock_testkit::orders;
 
 use crate::link::{Link, Writer};
-use crate::shared::{Awaited, Shared};
+use crate::shared::Shared;
 
 const EPOCH: u64 = 1_700_000_000_000_000;
 /// Longer than a request may take.
@@ -107,26 +108,26 @@ impl World {
                 }
             }
             Step::Read => {
-                let Some(Awaited::Request(request, _)) = self.shared.answered() else {
+                let Some(Awaited::Request(request, _)) = self.shared.with(Asked::answered) else {
                     panic!("nothing is awaited");
                 };
                 let result = Ok(Reply { now: EPOCH, body: Body::Inspect(None) });
                 self.read.push(Event::Reply { request, result });
             }
             Step::Forgotten => {
-                let Some(Awaited::Request(request, _)) = self.shared.answered() else {
+                let Some(Awaited::Request(request, _)) = self.shared.with(Asked::answered) else {
                     panic!("nothing is awaited");
                 };
                 self.forgotten = Some(request);
             }
             Step::Load => {
                 let request = self.forgotten.take().expect("a script was forgotten");
-                self.shared.load(&Codec::scripts()[0], request);
+                self.shared.with(|asked| asked.load(&Codec::scripts()[0], request));
             }
             Step::Pass => self.shared.deliver(&mut self.read),
             Step::Anew => {
                 let mut events = Vec::new();
-                self.shared.down(&mut events);
+                self.shared.down(|asked| asked.end(&mut events));
                 events.push(Event::Down { reason: "cut".to_owned() });
                 self.shared.deliver(&mut events);
                 self.up();

@@ -1,6 +1,7 @@
 //! A server of a few words, and the machines before it.
 
 mod greeting;
+mod hearing;
 
 use crate::redis::session::{Frame, Incoming};
 use crate::redis::{Codec, Value};

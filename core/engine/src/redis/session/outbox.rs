@@ -2,8 +2,10 @@
 
 use std::mem;
 
+/// Bytes that are to be written, and how many of them may have left: what has not is known not to have been
+/// executed.
 #[derive(Debug, Default)]
-pub(crate) struct Outbox {
+pub struct Outbox {
     /// Encoded, and not yet taken by a writer.
     bytes: Vec<u8>,
     /// How much of the front of `bytes` is written already.
@@ -21,24 +23,25 @@ const KEEP: usize = 256 << 10;
 
 impl Outbox {
     /// Begins to count anew, for a new connection.
-    pub(crate) fn renew(&mut self) {
+    pub fn renew(&mut self) {
         self.clear();
         self.encoded = 0;
         self.left = 0;
     }
 
     /// Forgets what is not written.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.bytes.clear();
         self.written = 0;
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether nothing is to be written.
+    pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
     /// Adds a command; gives where its first byte stands in all that was ever encoded.
-    pub(crate) fn push(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> u64 {
+    pub fn push(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> u64 {
         let (start, before) = (self.encoded, self.bytes.len());
         encode(&mut self.bytes);
         self.encoded += (self.bytes.len() - before) as u64;
@@ -46,12 +49,12 @@ impl Outbox {
     }
 
     /// Whether what begins there may have left.
-    pub(crate) fn may_have_left(&self, start: u64) -> bool {
+    pub fn may_have_left(&self, start: u64) -> bool {
         start < self.left
     }
 
     /// All of it may leave from now on.
-    pub(crate) fn take(&mut self) -> Vec<u8> {
+    pub fn take(&mut self) -> Vec<u8> {
         let mut buffer = mem::replace(&mut self.bytes, mem::take(&mut self.spare));
         if self.written > 0 {
             buffer.drain(..self.written);
@@ -62,13 +65,13 @@ impl Outbox {
     }
 
     /// What came while `done` was being written; `None`, with `done` kept, when nothing did.
-    pub(crate) fn next(&mut self, done: Vec<u8>) -> Option<Vec<u8>> {
+    pub fn next(&mut self, done: Vec<u8>) -> Option<Vec<u8>> {
         self.keep(done);
         if self.bytes.is_empty() { None } else { Some(self.take()) }
     }
 
     /// Only the first `written` bytes of `buffer` have left.
-    pub(crate) fn put_back(&mut self, mut buffer: Vec<u8>, written: usize) {
+    pub fn put_back(&mut self, mut buffer: Vec<u8>, written: usize) {
         self.left -= (buffer.len() - written) as u64;
         buffer.extend_from_slice(&self.bytes);
         self.bytes = buffer;
@@ -76,7 +79,7 @@ impl Outbox {
     }
 
     /// Keeps a written buffer for its space.
-    pub(crate) fn keep(&mut self, mut buffer: Vec<u8>) {
+    pub fn keep(&mut self, mut buffer: Vec<u8>) {
         if buffer.capacity() <= KEEP {
             buffer.clear();
             self.spare = buffer;

@@ -1,0 +1,203 @@
+//! What was asked on a connection, and is not yet answered.
+
+use std::collections::VecDeque;
+use std::mem;
+
+use crate::event::Event;
+use crate::redis::session::outbox::Outbox;
+use crate::redis::session::pack;
+use crate::redis::{Codec, Command, Inbox, Listing, Script, Wide};
+use crate::reply::Failure;
+use crate::request::{Op, Request, RequestId};
+use crate::transport::Doubt;
+
+/// A command that was encoded and not yet answered.
+#[derive(Debug)]
+struct Pending {
+    /// Where its first byte stands in all that was ever encoded for this connection.
+    start: u64,
+    what: Awaited,
+}
+
+/// What an answer is awaited for.
+#[derive(Debug)]
+pub enum Awaited {
+    /// For a request.
+    Request(RequestId, Op),
+    /// For one round of a listing.
+    Round(RequestId, Op, Listing),
+    /// For the loading of a script that the server had forgotten, which these requests need.
+    Script(&'static str, Vec<RequestId>),
+}
+
+impl Awaited {
+    /// Whether `request` waits for it.
+    fn is_for(&self, request: RequestId) -> bool {
+        match self {
+            Awaited::Request(id, _) | Awaited::Round(id, ..) => *id == request,
+            Awaited::Script(_, ids) => ids.contains(&request),
+        }
+    }
+}
+
+/// What was asked on a connection, as bytes that are to be written, and as answers that are awaited. It
+/// outlives its connections.
+#[derive(Debug)]
+pub struct Asked {
+    codec: Codec,
+    outbox: Outbox,
+    in_flight: VecDeque<Pending>,
+    /// Whose answer is being read: it is owed until the engine is told, or it is asked anew.
+    reading: Option<RequestId>,
+    /// Whose answer the engine was passed last, on this connection.
+    told: Option<RequestId>,
+    /// The engine doubts the connection: nothing was answered for long.
+    doubted: bool,
+}
+
+impl Asked {
+    /// Nothing yet.
+    pub fn new(codec: Codec) -> Asked {
+        Asked {
+            codec,
+            outbox: Outbox::default(),
+            in_flight: VecDeque::new(),
+            reading: None,
+            told: None,
+            doubted: false,
+        }
+    }
+
+    /// Which locks are shared, for the codec that reads the replies.
+    pub fn wide(&self) -> Wide {
+        self.codec.wide()
+    }
+
+    /// A new connection is there.
+    pub fn begin(&mut self, inbox: Inbox) {
+        self.codec.set_inbox(inbox);
+        self.outbox.renew();
+        (self.reading, self.told, self.doubted) = (None, None, false);
+    }
+
+    /// The connection has ended: answers for what is under way.
+    pub fn end(&mut self, events: &mut Vec<Event>) {
+        for pending in mem::take(&mut self.in_flight) {
+            match pending.what {
+                Awaited::Request(request, _) | Awaited::Round(request, ..) => {
+                    let failure = match self.outbox.may_have_left(pending.start) {
+                        true => Failure::Unknown,
+                        false => Failure::NotSent,
+                    };
+                    events.push(Event::Reply { request, result: Err(failure) });
+                }
+                // The server said that it did not execute these.
+                Awaited::Script(_, requests) => {
+                    let failed = |request| Event::Reply { request, result: Err(Failure::NotSent) };
+                    events.extend(requests.into_iter().map(failed));
+                }
+            }
+        }
+        self.outbox.clear();
+        (self.reading, self.doubted) = (None, false);
+    }
+
+    /// Forgets everything: nobody waits for an answer any more.
+    pub fn clear(&mut self) {
+        self.in_flight.clear();
+        self.outbox.clear();
+        (self.reading, self.doubted) = (None, false);
+    }
+
+    /// Whether an answer is awaited.
+    pub fn is_owed(&self) -> bool {
+        !self.in_flight.is_empty()
+    }
+
+    /// Whether requests have left that are not answered yet.
+    pub fn awaits_answers(&self) -> bool {
+        self.in_flight.front().is_some_and(|pending| self.outbox.may_have_left(pending.start))
+    }
+
+    /// What is to be written.
+    pub fn outbox(&mut self) -> &mut Outbox {
+        &mut self.outbox
+    }
+
+    /// Asks what the engine wants to know.
+    pub fn ask(&mut self, request: Request) {
+        let command = self.codec.encode(&request.op);
+        let awaited = match &request.op {
+            Op::List { .. } => Awaited::Round(request.id, request.op, Listing::default()),
+            _ => Awaited::Request(request.id, request.op),
+        };
+        self.ask_on(awaited, &command);
+    }
+
+    /// Asks further on behalf of a request that was under way already.
+    pub fn ask_on(&mut self, awaited: Awaited, command: &Command) {
+        self.push(awaited, |out| pack::command(out, command));
+    }
+
+    /// Loads a script that the server has forgotten; `request` is answered when it is there.
+    pub fn load(&mut self, script: &Script, request: RequestId) {
+        let waiting = self.in_flight.iter_mut().find_map(|pending| match &mut pending.what {
+            Awaited::Script(sha, requests) if *sha == script.sha => Some(requests),
+            _ => None,
+        });
+        match waiting {
+            Some(requests) => requests.push(request),
+            None => self.push(Awaited::Script(script.sha, vec![request]), |out| {
+                pack::words(out, &["SCRIPT", "LOAD", script.text]);
+            }),
+        }
+    }
+
+    fn push(&mut self, what: Awaited, encode: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.outbox.push(encode);
+        self.in_flight.push_back(Pending { start, what });
+    }
+
+    /// What the answer that has come is for; `None` when nobody asked.
+    pub fn answered(&mut self) -> Option<Awaited> {
+        let what = self.in_flight.pop_front()?.what;
+        self.reading = match &what {
+            Awaited::Request(request, _) | Awaited::Round(request, ..) => Some(*request),
+            // Its answer is theirs.
+            Awaited::Script(..) => None,
+        };
+        Some(what)
+    }
+
+    /// The connection may be dead; so it is until the engine is passed an answer. A doubt that comes
+    /// late is none, and false: the engine has been passed one since, or it will be, or the connection
+    /// is another.
+    pub fn doubt(&mut self, doubt: Doubt) -> bool {
+        let owes = self.reading == Some(doubt.owed)
+            || self.in_flight.iter().any(|pending| pending.what.is_for(doubt.owed));
+        let counts = owes && self.told == doubt.heard;
+        self.doubted |= counts;
+        counts
+    }
+
+    /// Whether the engine doubts the connection.
+    pub fn is_doubted(&self) -> bool {
+        self.doubted
+    }
+
+    /// The engine is about to be passed these. An answer ends its doubt, and so ours; before the engine
+    /// hears it, so that a doubt that comes after it is not lost.
+    pub fn tells(&mut self, events: &[Event]) {
+        if let Some(told) = events.iter().rev().find_map(answered) {
+            (self.told, self.doubted) = (Some(told), false);
+        }
+    }
+}
+
+/// Whose answer an event is; what is known without the server is none.
+fn answered(event: &Event) -> Option<RequestId> {
+    match event {
+        Event::Reply { request, result: Ok(_) | Err(Failure::Refused(_)) } => Some(*request),
+        _ => None,
+    }
+}

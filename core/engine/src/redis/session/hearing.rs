@@ -1,0 +1,225 @@
+//! What comes on a connection that is up: answers to what was asked, and pushes.
+
+use std::time::Duration;
+
+use crate::event::Event;
+use crate::redis::session::asked::{Asked, Awaited};
+use crate::redis::session::greeting::Greeted;
+use crate::redis::session::incoming::Incoming;
+use crate::redis::session::resp::Frame;
+use crate::redis::{Codec, Command, ListStep, Listing, Value};
+use crate::reply::{Failure, Refusal, RefusalKind, Reply};
+use crate::request::{Op, RequestId};
+use crate::time::Time;
+
+/// After a failover the host's name may lead to the new master: a connection to a server that
+/// refuses to write is given up, but not more often than so.
+const DEMOTED_AFTER: Duration = Duration::from_secs(1);
+
+/// Where a hearing finds what was asked. A host whose callers ask on threads of their own guards it.
+pub trait Guarded {
+    /// Acts upon it, while nobody else does.
+    fn with<R>(&self, act: impl FnOnce(&mut Asked) -> R) -> R;
+}
+
+/// What a log may tell of what was heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// The server forgot a script of this name, which is loaded again.
+    Forgotten(&'static str),
+    /// A message of so many bytes that is not ours.
+    Strange(usize),
+    /// A push of so many parts that is no message.
+    NoMessage(usize),
+}
+
+/// What comes on one connection while it is up: hand it the bytes, and pass its events to the engine.
+#[derive(Debug)]
+pub struct Hearing {
+    codec: Codec,
+    main: Incoming,
+    /// Of the connection of the subscription, when it is not the same.
+    apart: Incoming,
+    /// What the engine is to be passed, in order.
+    pub events: Vec<Event>,
+    /// What a log may tell.
+    pub heard: Vec<Heard>,
+    /// Whose answer is being read: a panic there must not swallow it.
+    reading: Option<RequestId>,
+    since: Time,
+    /// The server refused to write, and this connection is not new.
+    demoted: bool,
+}
+
+impl Hearing {
+    /// Begins, on a connection that is ready, and on that of its subscription if it is another.
+    pub fn new(now: Time, codec: Codec, main: Greeted, apart: Option<Greeted>) -> Hearing {
+        let mut hearing = Hearing {
+            codec,
+            main: main.incoming,
+            apart: apart.map(|greeted| greeted.incoming).unwrap_or_default(),
+            events: vec![Event::Up { now: main.now }],
+            heard: Vec::new(),
+            reading: None,
+            since: now,
+            demoted: false,
+        };
+        // What came early is heard after the engine knows that it is up.
+        for values in main.early {
+            hearing.push(&values);
+        }
+        hearing
+    }
+
+    /// How long it has been up.
+    pub fn age(&self, now: Time) -> Duration {
+        now.since(self.since)
+    }
+
+    /// Why the connection is of no more use, if so.
+    pub fn spent(&self) -> Option<String> {
+        self.demoted.then(|| "the server became a replica; connecting anew".to_owned())
+    }
+
+    /// Takes what has come; true when it led to another question, which is to be written.
+    ///
+    /// # Errors
+    /// Why the connection is to be given up.
+    pub fn receive(
+        &mut self,
+        now: Time,
+        bytes: &[u8],
+        asked: &impl Guarded,
+    ) -> Result<bool, String> {
+        self.main.extend(bytes);
+        let mut further = false;
+        while let Some(frame) = self.main.next().map_err(|garbage| garbage.to_string())? {
+            match frame {
+                Frame::Reply(value) => match asked.with(Asked::answered) {
+                    Some(Awaited::Request(id, op)) => {
+                        further |= self.reply(now, id, &op, value, asked);
+                    }
+                    Some(Awaited::Round(id, op, listing)) => {
+                        further |= self.round(id, op, listing, value, asked);
+                    }
+                    Some(Awaited::Script(_, requests)) => self.loaded(&requests, &value),
+                    None => {
+                        return Err(format!("the server answered what nobody asked: {value:?}"));
+                    }
+                },
+                Frame::Push(values) => self.push(&values),
+            }
+        }
+        Ok(further)
+    }
+
+    /// Takes what has come on the connection of the subscription.
+    ///
+    /// # Errors
+    /// Why the connections are to be given up.
+    pub fn receive_apart(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.apart.extend(bytes);
+        while let Some(frame) = self.apart.next().map_err(|garbage| garbage.to_string())? {
+            match frame {
+                Frame::Push(values) | Frame::Reply(Value::Array(values)) => self.push(&values),
+                Frame::Reply(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection has ended: answers for what is under way, and says why.
+    pub fn end(&mut self, reason: String, asked: &mut Asked) {
+        if let Some(request) = self.reading.take() {
+            self.events.push(Event::Reply { request, result: Err(Failure::Unknown) });
+        }
+        asked.end(&mut self.events);
+        self.events.push(Event::Down { reason });
+    }
+
+    /// Takes one answer; true when it led to another question.
+    fn reply(
+        &mut self,
+        now: Time,
+        request: RequestId,
+        op: &Op,
+        value: Value,
+        asked: &impl Guarded,
+    ) -> bool {
+        self.reading = Some(request);
+        if let Value::Error(line) = &value
+            && line.starts_with("NOSCRIPT")
+            && let Command::Script { script, .. } = self.codec.encode(op)
+        {
+            self.heard.push(Heard::Forgotten(script.name));
+            asked.with(|asked| asked.load(script, request));
+            self.reading = None;
+            return true;
+        }
+        self.demoted |= matches!(&value, Value::Error(line) if line.starts_with("READONLY"))
+            && self.age(now) >= DEMOTED_AFTER;
+        let result = self.codec.decode(op, value);
+        self.answer(request, result);
+        false
+    }
+
+    /// Takes one round of a listing; true when another one follows.
+    fn round(
+        &mut self,
+        request: RequestId,
+        op: Op,
+        mut listing: Listing,
+        value: Value,
+        asked: &impl Guarded,
+    ) -> bool {
+        self.reading = Some(request);
+        let result = match self.codec.list_step(&op, &mut listing, value) {
+            Ok(ListStep::Send(command)) => {
+                let round = Awaited::Round(request, op, listing);
+                asked.with(|asked| asked.ask_on(round, &command));
+                self.reading = None;
+                return true;
+            }
+            Ok(ListStep::Done(reply)) => Ok(reply),
+            Err(failure) => Err(failure),
+        };
+        self.answer(request, result);
+        false
+    }
+
+    fn answer(&mut self, request: RequestId, result: Result<Reply, Failure>) {
+        self.events.push(Event::Reply { request, result });
+        self.reading = None;
+    }
+
+    /// A script that was forgotten is there again, or is refused.
+    fn loaded(&mut self, requests: &[RequestId], value: &Value) {
+        let (kind, message) = match value {
+            Value::Error(line) if line.starts_with("NOPERM") => {
+                let said = self.codec.shown(line);
+                (RefusalKind::Misconfigured, format!("the script cannot be loaded: {said}"))
+            }
+            Value::Error(line) => {
+                let said = self.codec.shown(line);
+                (RefusalKind::Retry, format!("the script cannot be loaded: {said}"))
+            }
+            _ => (RefusalKind::Again, "the script was forgotten, and is loaded again".to_owned()),
+        };
+        for &request in requests {
+            let refusal = Refusal { kind, message: message.clone() };
+            self.events.push(Event::Reply { request, result: Err(Failure::Refused(refusal)) });
+        }
+    }
+
+    fn push(&mut self, values: &[Value]) {
+        match values {
+            [Value::Bytes(kind), Value::Bytes(_), Value::Bytes(payload)] if kind == b"message" => {
+                match self.codec.decode_push(payload) {
+                    Some(push) => self.events.push(Event::Push(push)),
+                    None => self.heard.push(Heard::Strange(payload.len())),
+                }
+            }
+            _ => self.heard.push(Heard::NoMessage(values.len())),
+        }
+    }
+}
