@@ -110,6 +110,14 @@ impl Proxy {
         }
     }
 
+    /// Passes everything again, and cuts every connection that exists before anything passes: one that
+    /// lost a piece has a hole, as no connection of TCP has.
+    pub fn mend(&self) {
+        let mut fault = lock(&self.inner.fault);
+        self.cut();
+        *fault = Fault::Pass;
+    }
+
     /// What has passed so far.
     pub fn counts(&self) -> Counts {
         let tally = &self.inner.tally;

@@ -60,6 +60,14 @@ fn the_proxy_passes_swallows_refuses_and_cuts() {
     assert_eq!(ask(&mut stream, "").unwrap_or_default(), "");
     assert_eq!(server.cli(&["GET", "a"]).unwrap(), redis::Value::BulkString(b"1".to_vec()));
 
+    // What lost a piece passes no other one.
+    let mut stream = connect();
+    stream.write_all(b"SET a 3\r\n").unwrap();
+    eventually("the request is lost", || (proxy.counts().swallowed_requests == 2).then_some(()));
+    proxy.mend();
+    assert_eq!(ask(&mut stream, "PING\r\n").unwrap_or_default(), "");
+    assert_eq!(ask(&mut connect(), "PING\r\n").unwrap(), "+PONG\r\n");
+
     proxy.set(Fault::Refuse);
     assert_eq!(ask(&mut connect(), "PING\r\n").unwrap_or_default(), "");
     proxy.set(Fault::Pass);

@@ -108,9 +108,13 @@ pub(crate) fn tokens(
                 .iter()
                 .filter(|it| it.to >= earlier.since.min(later.since) && it.from <= later.from)
                 .peekable();
-            // A grant that was on its way while the store forgot may arrive after its successor.
-            let (between, overtaken) =
-                (forgot.peek().is_some(), forgot.any(|it| it.from <= earlier.from));
+            // A grant that was on its way while the store forgot, or while its clock ended the lease, may
+            // arrive after its successor.
+            let since = earlier.since.min(later.since);
+            let mut leapt = story.forward.iter().filter(|it| it.to >= since);
+            let between = forgot.peek().is_some();
+            let overtaken =
+                forgot.any(|it| it.from <= earlier.from) || leapt.any(|it| it.from <= earlier.from);
             // The double fault: the counter is lost, and the clock is behind.
             let double = between && story.back.is_some_and(|back| back <= later.from);
             // One who still trusts an older grant enters it again, after exclusion was lost.

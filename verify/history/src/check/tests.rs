@@ -144,6 +144,11 @@ fn a_token_that_goes_back_is_found() {
     let flushed = format!("{text}\n- 56 forgetting store\n- 57 forgot store");
     finds("token order", &flushed);
     assert!(judged(&format!("{flushed}\n- 40 setting-back store")).is_ok());
+    // The later one was granted first, and on its way when the clock ended its lease.
+    let leapt = text.replace("b 51 asked", "b 5 asked");
+    finds("token order", &leapt);
+    judged(&format!("{leapt}\n- 8 leaping store\n- 9 leapt store")).unwrap();
+    finds("token order", &format!("{text}\n- 56 leaping store\n- 57 leapt store"));
 }
 
 #[test]

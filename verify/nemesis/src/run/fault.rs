@@ -74,7 +74,6 @@ pub(crate) fn of(kind: Kind) -> Vec<(&'static str, u64)> {
 /// The faults of a run: what was done, and what is to be mended.
 pub(crate) struct Faults {
     pub counts: BTreeMap<&'static str, usize>,
-    kind: Kind,
     table: Vec<(&'static str, u64)>,
     only: Option<&'static str>,
     lasting: Vec<(Instant, Lasting)>,
@@ -85,7 +84,7 @@ impl Faults {
     pub fn new(kind: Kind, only: Option<&'static str>) -> Faults {
         // The first comes when the actors are at work.
         let next = Instant::now() + Duration::from_millis(700);
-        Faults { counts: BTreeMap::new(), kind, table: of(kind), only, lasting: Vec::new(), next }
+        Faults { counts: BTreeMap::new(), table: of(kind), only, lasting: Vec::new(), next }
     }
 
     /// Mends what is over, and does what is due.
@@ -189,10 +188,8 @@ impl Faults {
                 if fault == "connections refused" {
                     proxy.cut();
                 }
-                // What was swallowed leaves a hole, which no connection of TCP has. A client of Redis
-                // gives such a connection up by itself; one of ZooKeeper, to which a server that
-                // answers pings owes the answers too, waits for them.
-                let hole = fault.ends_with("swallowed") && self.kind == Kind::ZooKeeper;
+                // What was swallowed leaves a hole, which no connection of TCP has.
+                let hole = fault.ends_with("swallowed");
                 let cut = dice.chance(50) || hole;
                 self.lasting.push((lasts(dice, 20, 2500), Lasting::Way(who, cut)));
             }
@@ -249,10 +246,7 @@ impl Lasting {
             Lasting::Slow(who) => Lasting::Way(who, true).mend(store, crew)?,
             Lasting::Way(who, cut) => {
                 if let Some(proxy) = &crew.members[who].proxy {
-                    proxy.set(Way::Pass);
-                    if cut {
-                        proxy.cut();
-                    }
+                    if cut { proxy.mend() } else { proxy.set(Way::Pass) }
                 }
             }
             Lasting::Paused => store.cont()?,
