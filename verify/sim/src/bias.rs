@@ -245,6 +245,7 @@ impl Bias {
                 plan.permits = (0..plan.locks).map(|_| dice.pick(&[1, 2, 3, 3, 5])).collect();
                 habits.odd = dice.pick(&[0, 0, 20, 100]);
                 habits.breaks = dice.pick(&[0, 0, 10]);
+                habits.resize = dice.pick(&[0, 0, 20, 100]);
                 plan.explicit = 0;
             }
             Bias::Shortened => {

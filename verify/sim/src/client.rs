@@ -105,6 +105,9 @@ pub enum Call {
         lock: usize,
     },
     Break,
+    Resize {
+        lock: usize,
+    },
     Close,
 }
 

@@ -342,6 +342,17 @@ impl World {
             }
             (Call::Break, Outcome::Broken(_)) => self.cover.add(Cover::Broken),
             (Call::Break, Outcome::Failed(_)) => {}
+            (Call::Resize { .. }, Outcome::Resized(true)) => self.cover.add(Cover::Resized),
+            (Call::Resize { .. }, Outcome::Resized(false)) => {}
+            (Call::Resize { lock }, Outcome::Failed(error)) => {
+                let kinds = [ErrorKind::Unavailable, ErrorKind::Closed];
+                let foreign = error.kind() == ErrorKind::Misconfigured && self.was_foreign(lock);
+                if !kinds.contains(&error.kind()) && !foreign {
+                    self.checks.fail("errors", self.now, || {
+                        format!("c{slot} {tag:x}: a resize failed as {error:?}")
+                    });
+                }
+            }
             (Call::Look { lock }, Outcome::Inspected(info)) => {
                 if let Some(info) = info.filter(|info| !info.holds.is_empty()) {
                     self.break_lock(slot, number, lock, info.token);
@@ -402,7 +413,13 @@ impl World {
                 self.zk_refuses()
             }
             (_, ErrorKind::Misconfigured) => {
-                self.was_foreign(lock) || self.zk_refuses() || self.plan.habits.odd > 0
+                let habits = &self.plan.habits;
+                self.was_foreign(lock) || self.zk_refuses() || habits.odd + habits.resize > 0
+            }
+            // There are fewer now than it asked for when it began to wait.
+            (_, ErrorKind::InvalidArgument) => {
+                self.cover.add(Cover::Doomed);
+                self.plan.habits.resize > 0 && terms.mode.permits() > Some(1)
             }
             (_, ErrorKind::WouldDeadlock) => self.would_deadlock(slot, actor, lock, terms.mode),
             (Patience::Try, ErrorKind::Contended | ErrorKind::Unavailable) => true,
@@ -717,7 +734,9 @@ impl World {
                     Call::Release { .. } | Call::Convert { .. } | Call::Close => {
                         now.since(*since) > bound
                     }
-                    Call::Extend { .. } | Call::Look { .. } | Call::Break => false,
+                    Call::Extend { .. } | Call::Look { .. } | Call::Break | Call::Resize { .. } => {
+                        false
+                    }
                 };
                 if late {
                     self.checks.fail("one completion", self.now, || {

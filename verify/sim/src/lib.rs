@@ -16,6 +16,7 @@ mod fault;
 mod ids;
 mod ledger;
 mod network;
+mod operator;
 mod plan;
 pub mod planted;
 mod queue;

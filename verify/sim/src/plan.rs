@@ -133,6 +133,8 @@ pub struct Habits {
     pub convert: u64,
     /// Says another number of permits than the rest do.
     pub odd: u64,
+    /// Changes the number of permits, from which on all say that.
+    pub resize: u64,
     /// The longest hold.
     pub hold: u64,
     /// The longest rest between holds.
@@ -266,6 +268,7 @@ impl Plan {
                 read: 0,
                 convert: 0,
                 odd: 0,
+                resize: 0,
                 hold,
                 rest: dice.pick(&[100 * US, 5 * MS, 80 * MS]),
             },

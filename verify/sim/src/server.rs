@@ -8,7 +8,7 @@ use fencelock_engine::reply::{
 };
 use fencelock_engine::request::Op;
 
-use crate::check::{Contact, StoreGrant};
+use crate::check::{Contact, StoreGrant, permits_of};
 use crate::client::Who;
 use crate::clock::{Instant, StoreClock};
 use crate::cost::Line;
@@ -161,6 +161,9 @@ impl World {
             }
             let contact = Contact { clock, op, result, sent, foreign };
             let (before, after) = (before.as_ref(), after.as_ref());
+            if let Some(of) = after.and_then(permits_of) {
+                self.checks.exclusion.sized(self.now, lock, of);
+            }
             match self.checks.sharing.contact(lock, &name, &contact, before, after) {
                 Ok(new) => grants.extend(new),
                 Err((promise, what)) => self.checks.fail(promise, self.now, || what),
@@ -338,8 +341,18 @@ impl World {
     /// What the store says of a lock; it changes nothing.
     pub(crate) fn peek(&mut self, name: &fencelock_engine::Name, clock: u64) -> Option<LockInfo> {
         let op = Op::Inspect(name.clone());
+        let store = &mut self.server.store;
         // Nothing is published: it is all the same who listens.
-        match self.server.store.execute(clock, 0, &op, &mut Reach::default()) {
+        let mut result = store.execute(clock, 0, &op, &mut Reach::default());
+        if let Err(Failure::Refused(refusal)) = &result
+            && refusal.kind == RefusalKind::Again
+            && self.checks.sharing.on
+        {
+            // Its scripts are forgotten: clients are to meet that, too.
+            result = store.execute(clock, 0, &op, &mut Reach::default());
+            store.forget_scripts();
+        }
+        match result {
             Ok(Reply { body: Body::Inspect(info), .. }) => info,
             _ => None,
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fencelock_engine::request::{Break, Mode};
+use fencelock_engine::request::Mode;
 use fencelock_engine::{Acquired, Ask, Ended, ErrorKind, Owner, OwnerId, Patience, Token};
 
 use crate::check::Beside;
@@ -142,6 +142,8 @@ impl World {
             self.clients[slot].actors[actor].until = self.now + rest + MS;
         } else if self.dice.chance(habits.breaks) {
             self.look(slot, actor, index);
+        } else if habits.resize > 0 && self.dice.chance(habits.resize) {
+            self.resize(slot, actor, index);
         } else {
             self.write(slot, actor, index);
         }
@@ -171,7 +173,7 @@ impl World {
         }
     }
 
-    fn tag(&mut self, slot: usize, actor: usize) -> Tag {
+    pub(crate) fn tag(&mut self, slot: usize, actor: usize) -> Tag {
         let client = &mut self.clients[slot];
         client.serial += 1;
         (actor as u64) << 32 | u64::from(client.serial)
@@ -223,7 +225,7 @@ impl World {
 
     /// How an acquire shares the lock; nothing is drawn where that is never so.
     fn draw_mode(&mut self, lock: usize) -> Mode {
-        let Some(&of) = self.plan.permits.get(lock) else {
+        let Some(&of) = self.sizes.get(lock) else {
             let reads = self.dice.chance(self.plan.habits.read);
             return if reads { Mode::Shared } else { Mode::Exclusive };
         };
@@ -604,27 +606,6 @@ impl World {
         held.token = token.unwrap_or(held.token);
         let (lock, incarnation) = (held.lock, client.incarnation);
         self.checks.exclusion.converted(lock, incarnation, hold, mode, token);
-    }
-
-    /// An operator looks who has a lock, and then breaks what it saw.
-    fn look(&mut self, slot: usize, actor: usize, index: usize) {
-        let tag = self.tag(slot, actor);
-        let lock = self.clients[slot].actors[actor].held[index].lock;
-        let name = self.names[lock].clone();
-        let since = self.local(slot);
-        let call = Call::Look { lock };
-        self.clients[slot].actors[actor].open.push(Open { tag, call, since });
-        self.call(slot, |engine, now| engine.inspect(now, &name, tag));
-        self.drain(slot);
-    }
-
-    pub(crate) fn break_lock(&mut self, slot: usize, actor: usize, lock: usize, token: u64) {
-        let tag = self.tag(slot, actor);
-        let what = Break { lock: self.names[lock].clone(), token, hold: None };
-        let since = self.local(slot);
-        self.clients[slot].actors[actor].open.push(Open { tag, call: Call::Break, since });
-        self.call(slot, |engine, now| engine.break_lock(now, what, tag));
-        self.drain(slot);
     }
 
     /// Writes to the ledger with the hold's token, valid or not: only the ledger is to judge.

@@ -77,6 +77,8 @@ pub struct World {
     pub(crate) passed_over: usize,
     /// The hold of the last release that the engine sent.
     pub(crate) sent_release: Option<fencelock_engine::HoldId>,
+    /// How many permits callers say that each name has.
+    pub(crate) sizes: Vec<u32>,
     /// ZooKeeper, in a run on it.
     pub(crate) zk: Option<Box<crate::zookeeper::Site>>,
 }
@@ -127,6 +129,7 @@ impl World {
             trouble_until: 0,
             kept: std::time::Duration::ZERO,
             passed_over: usize::MAX,
+            sizes: plan.permits.clone(),
             sent_release: None,
             zk: None,
             dice,

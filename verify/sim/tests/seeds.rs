@@ -44,7 +44,12 @@ fn readers_and_a_writer_keep_their_promises() {
 fn permits_keep_their_promises() {
     let tally = run_shared(Bias::Permits, 200);
     assert!(tally.broken.is_empty(), "{:#?}", tally.broken);
-    for case in ["permits together", "another number of permits refused"] {
+    for case in [
+        "permits together",
+        "another number of permits refused",
+        "permits resized while in use",
+        "a wait for more permits than are left ended",
+    ] {
         let met = tally.cover.rows().find(|(name, _)| *name == case).unwrap().1;
         assert!(met > 50, "{case}: {met}");
     }

@@ -6,6 +6,7 @@ use fencelock_engine::request::Mode;
 use crate::check::{Beside, Slip};
 use crate::client::{Client, Tag, Who};
 use crate::clock::Instant;
+use crate::plan::Plan;
 
 /// A hold that its caller has not released and was not told to be lost.
 #[derive(Clone, Copy, Debug)]
@@ -32,15 +33,37 @@ pub(crate) struct Exclusion {
     broken: Vec<Option<Instant>>,
     /// When the tenures were granted that an operator ended.
     ended: Vec<Vec<Instant>>,
+    /// How many permits each name had, and since when.
+    sizes: Vec<Vec<(Instant, u32)>>,
+    /// That number is changed while some are out.
+    resizes: bool,
 }
 
 impl Exclusion {
-    pub fn new(locks: usize) -> Exclusion {
+    pub fn new(plan: &Plan) -> Exclusion {
+        let locks = plan.locks;
         Exclusion {
             locks: vec![Vec::new(); locks],
             broken: vec![None; locks],
             ended: vec![Vec::new(); locks],
+            sizes: vec![Vec::new(); locks],
+            resizes: plan.habits.resize > 0,
         }
+    }
+
+    /// A name has so many permits now.
+    pub fn sized(&mut self, at: Instant, lock: usize, of: u32) {
+        if self.sizes[lock].last().is_none_or(|(_, last)| *last != of) {
+            self.sizes[lock].push((at, of));
+        }
+    }
+
+    /// The most permits that a name had since then, by what its callers say and the store showed.
+    fn most(&self, lock: usize, said: u32, since: Instant) -> u64 {
+        let sizes = &self.sizes[lock];
+        let first = sizes.partition_point(|(at, _)| *at < since).saturating_sub(1);
+        let most = sizes[first..].iter().map(|(_, of)| *of).max().filter(|_| self.resizes);
+        u64::from(most.unwrap_or(said))
     }
 
     pub fn breaks(&mut self, at: Instant, lock: Option<usize>) {
@@ -139,6 +162,7 @@ impl Exclusion {
         let mut slipped = Ok(());
         // Permits that are out: all of them, and those whose protection nothing has broken.
         let (mut all, mut protected) = (0, 0);
+        let mut first = since.unwrap_or(0);
         let me = |it: &Holder| it.who == who && it.slot == slot && it.lone;
         let lone = self.locks[lock].iter().any(me);
         for it in self.locks[lock].iter().filter(|it| it.tag != tag || it.slot != slot) {
@@ -146,7 +170,7 @@ impl Exclusion {
             let (counted, apart) = match (it.mode, mode) {
                 (Mode::Shared, Mode::Shared) => (0, false),
                 (Mode::Permits { count, of }, Mode::Permits { of: mine, .. }) => {
-                    (u64::from(count), of != mine)
+                    (u64::from(count), of != mine && !self.resizes)
                 }
                 _ => (0, apart),
             };
@@ -163,6 +187,9 @@ impl Exclusion {
                 [it.since, since].iter().any(|since| self.broken_since(lock, since.unwrap_or(0)));
             all += counted;
             protected += if excused { 0 } else { counted };
+            if counted > 0 {
+                first = first.min(it.since.unwrap_or(0));
+            }
             if apart && (local || !excused) {
                 return Err(Slip::Broken(format!(
                     "lock {lock}: {who:?} at c{slot} and {:?} at c{} (token {}) at once",
@@ -174,7 +201,7 @@ impl Exclusion {
             }
         }
         let Mode::Permits { count, of } = mode else { return slipped };
-        let (mine, of) = (u64::from(count), u64::from(of));
+        let (mine, of) = (u64::from(count), self.most(lock, of, first));
         if protected > 0 && protected + mine > of {
             return Err(Slip::Broken(format!(
                 "lock {lock}: {who:?} at c{slot} takes {mine} permits, {protected} of {of} are out"

@@ -29,7 +29,7 @@ use exclusion::Exclusion;
 use fence::Fence;
 
 pub(crate) use holder::{copies, only_holder};
-pub(crate) use sharing::Contact;
+pub(crate) use sharing::{Contact, permits_of};
 pub(crate) use told::queued;
 
 use queue::QueueOrder;
@@ -167,7 +167,7 @@ impl Checks {
             found: None,
             silent: false,
             waived: BTreeMap::new(),
-            exclusion: Exclusion::new(plan.locks),
+            exclusion: Exclusion::new(plan),
             token: TokenOrder::new(plan),
             abandoned: AbandonedTruth::new(plan),
             queue: QueueOrder::new(plan),

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fencelock_engine::options::TOKEN_BLOCK;
 use fencelock_engine::reply::{
-    Abandoned, Body, Failure, HoldInfo, LockInfo, Push, RefusalKind, Reply, Standing, WaiterInfo,
+    Abandoned, Body, Failure, HoldInfo, LockInfo, Push, RefusalKind, Reply, Standing, State,
+    WaiterInfo,
 };
 use fencelock_engine::request::{Mode, Op};
 use fencelock_engine::{HoldId, Name, OwnerId};
@@ -114,13 +115,22 @@ impl Sharing {
             return Ok(Vec::new());
         };
         together(after)?;
+        resized(contact, name, after)?;
         untouched(contact, &named, before, after)?;
         self.counts(lock, before, after)?;
         let new = granted(before, after);
         if !self.locks[lock].unordered {
             in_order(contact, &named, before, after, &new)?;
         }
+        if let Some(of) = permits_of(after)
+            && !new.is_empty()
+            && in_use(after) > u64::from(of)
+        {
+            let what = format!("{name}: {} of {of} permits are out, with {new:?}", in_use(after));
+            return Err(("exclusion", what));
+        }
         if named.settled {
+            doomed(contact, &named, before)?;
             alone(&named, before, after)?;
             served(after, &new)?;
         }
@@ -238,6 +248,9 @@ impl Named {
                 named.settled = matches!(body, Some(Body::Convert(state))
                     if !matches!(state.standing, Standing::Late | Standing::Released));
             }
+            Op::Resize(ask) if ask.lock == *name => {
+                named.settled = matches!(body, Some(Body::Resize(true)));
+            }
             Op::Break(what) if what.lock == *name => {
                 named.broken = Some(what.token);
                 named.settled = body.is_some();
@@ -254,7 +267,6 @@ fn together(info: &LockInfo) -> Result<(), Wrong> {
         let modes: Vec<_> = info.holds.iter().map(|it| (it.mode, it.token, &it.owner)).collect();
         Err(("exclusion", format!("{}: {what}: {modes:?}", info.name)))
     };
-    let mut in_use = 0;
     for (at, one) in info.holds.iter().enumerate() {
         if one.expires_in > one.lease {
             let (hold, left) = (one.hold, one.expires_in);
@@ -273,12 +285,6 @@ fn together(info: &LockInfo) -> Result<(), Wrong> {
                 _ => return wrong("somebody beside an exclusive hold"),
             }
         }
-        if let Mode::Permits { count, of } = one.mode {
-            in_use += u64::from(count);
-            if in_use > u64::from(of) {
-                return wrong("more permits than there are");
-            }
-        }
     }
     let kind = info.holds.first().map(|it| it.mode);
     let live = info.waiters.iter().filter(|it| !it.silent).map(|it| it.mode);
@@ -288,6 +294,66 @@ fn together(info: &LockInfo) -> Result<(), Wrong> {
         Some(other) => wrong(&format!("{first:?} and {other:?} hold or wait")),
         None => Ok(()),
     }
+}
+
+/// How many permits a name has, where those who hold it have some.
+pub(crate) fn permits_of(info: &LockInfo) -> Option<u32> {
+    match info.holds.first()?.mode {
+        Mode::Permits { of, .. } => Some(of),
+        Mode::Exclusive | Mode::Shared => None,
+    }
+}
+
+/// How many permits are out.
+fn in_use(info: &LockInfo) -> u64 {
+    info.holds.iter().filter_map(|it| it.mode.permits()).map(u64::from).sum()
+}
+
+/// From a resize on there are as many permits as it says.
+fn resized(contact: &Contact<'_>, name: &Name, after: &LockInfo) -> Result<(), Wrong> {
+    let (Op::Resize(ask), Ok(Reply { body: Body::Resize(true), .. })) =
+        (contact.op, contact.result)
+    else {
+        return Ok(());
+    };
+    match permits_of(after).filter(|of| ask.lock == *name && *of != ask.of) {
+        Some(of) => Err(("exclusion", format!("{name}: resized to {}, and has {of}", ask.of))),
+        None => Ok(()),
+    }
+}
+
+/// Whoever waits for more permits than there are is told so as soon as it is heard, and nobody else.
+fn doomed(contact: &Contact<'_>, named: &Named, before: Option<&LockInfo>) -> Result<(), Wrong> {
+    let states: Vec<Option<&State>> = match contact.result.as_ref().map(|reply| &reply.body) {
+        Ok(Body::Acquire(state)) => vec![Some(state)],
+        Ok(Body::Beat(states)) => states.iter().map(|state| state.as_ref().ok()).collect(),
+        _ => return Ok(()),
+    };
+    let asked: Vec<HoldId> = match contact.op {
+        Op::Acquire(ask) => vec![ask.hold],
+        Op::Beat(beats) => beats.iter().map(|beat| beat.hold).collect(),
+        _ => return Ok(()),
+    };
+    for (hold, state) in asked.into_iter().zip(states) {
+        // A repeat that came too late changes nothing.
+        let heard = |it: &&State| !matches!(it.standing, Standing::Late | Standing::Released);
+        let state = state.filter(|_| named.holds.contains(&hold)).filter(heard);
+        let Some(state) = state else { continue };
+        let waited = before.iter().flat_map(|info| &info.waiters).find(|it| it.hold == hold);
+        let least = waited.and_then(|it| match it.mode {
+            Mode::Permits { count, of } if count > of => Some(of),
+            _ => None,
+        });
+        let told = match state.standing {
+            Standing::Doomed { of } => Some(of),
+            _ => None,
+        };
+        if told != least {
+            let what = format!("{hold:?} ({waited:?}) is told {:?}", state.standing);
+            return Err(("errors", what));
+        }
+    }
+    Ok(())
 }
 
 /// Whether two may ask for the same name.
@@ -410,14 +476,16 @@ fn served(after: &LockInfo, new: &[&HoldInfo]) -> Result<(), Wrong> {
     }
     let Some(first) = live.next() else { return Ok(()) };
     let exclusive = after.holds.iter().any(|it| it.mode == Mode::Exclusive);
-    let in_use = after.holds.iter().map(|it| match it.mode {
-        Mode::Permits { count, .. } => u64::from(count),
-        _ => 0,
-    });
+    if let Mode::Permits { count, of } = first.mode
+        && count > of
+    {
+        let what = format!("{}: {:?} waits for {count} of {of} permits", after.name, first.hold);
+        return Err(("queue order", what));
+    }
     let fits = match first.mode {
         Mode::Exclusive => after.holds.is_empty(),
         Mode::Shared => !exclusive,
-        Mode::Permits { count, of } => in_use.sum::<u64>() + u64::from(count) <= u64::from(of),
+        Mode::Permits { count, of } => in_use(after) + u64::from(count) <= u64::from(of),
     };
     if fits {
         let (hold, mode) = (first.hold, first.mode);
