@@ -1,4 +1,4 @@
-//! One question after the other, while a connection is being made.
+//! One question after the other.
 
 use std::io;
 
@@ -41,16 +41,15 @@ impl Conversation {
     pub(crate) async fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, NoSession> {
         let mut out = Vec::new();
         session::words(&mut out, words);
-        send(&mut self.stream, &out).await?;
-        let mut chunk = [0; 4096];
         loop {
-            let frame = self.greeted.incoming.next();
+            let frame = self.greeted.incoming.frame();
             match frame.map_err(|garbage| NoSession::misconfigured(garbage.to_string()))? {
                 Some(Frame::Reply(value)) => return Ok(value),
                 Some(Frame::Push(values)) => self.greeted.early.push(values),
                 None => {
-                    let read = read(&mut self.stream, &mut chunk).await?;
-                    self.greeted.incoming.extend(read);
+                    let read = exchange(&mut self.stream, &out).await?;
+                    self.greeted.incoming.extend(&read);
+                    out.clear();
                 }
             }
         }
@@ -59,33 +58,32 @@ impl Conversation {
 
 /// Moves the bytes until the connection is ready.
 async fn greet(stream: &mut Stream, mut greeting: Greeting) -> Result<Greeted, NoSession> {
-    let mut chunk = [0; 4096];
-    let mut read: &[u8] = &[];
+    let mut read = Vec::new();
     loop {
         // Also what has come before can end it.
-        if let Some(greeted) = greeting.receive(read)? {
+        if let Some(greeted) = greeting.receive(&read)? {
             return Ok(greeted);
         }
-        let out = greeting.take();
-        if !out.is_empty() {
-            send(stream, &out).await?;
-        }
-        read = self::read(stream, &mut chunk).await?;
+        read = exchange(stream, &greeting.take()).await?;
     }
 }
 
-async fn send(stream: &mut Stream, bytes: &[u8]) -> Result<(), NoSession> {
-    let sent = async {
-        stream.write_all(bytes).await?;
-        stream.flush().await
-    };
-    sent.await.map_err(|error| failed(&error))
-}
-
-async fn read<'a>(stream: &mut Stream, chunk: &'a mut [u8]) -> Result<&'a [u8], NoSession> {
-    match stream.read(chunk).await {
+/// Writes all of it, if there is any, and gives what comes next.
+pub(crate) async fn exchange(stream: &mut Stream, bytes: &[u8]) -> Result<Vec<u8>, NoSession> {
+    if !bytes.is_empty() {
+        let sent = async {
+            stream.write_all(bytes).await?;
+            stream.flush().await
+        };
+        sent.await.map_err(|error| failed(&error))?;
+    }
+    let mut read = vec![0; 4096];
+    match stream.read(&mut read).await {
         Ok(0) => Err(Greeting::closed()),
-        Ok(read) => Ok(&chunk[..read]),
+        Ok(length) => {
+            read.truncate(length);
+            Ok(read)
+        }
         Err(error) => Err(failed(&error)),
     }
 }

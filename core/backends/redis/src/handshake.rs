@@ -1,7 +1,5 @@
-//! From a bare stream to a connection that the codec can use.
+//! Who logs in, and a connection for questions.
 
-use fencelock_engine::ClientId;
-use fencelock_engine::redis::Inbox;
 use fencelock_engine::redis::session::{Greeting, Login, NoSession, Protocol, Purpose};
 use fencelock_engine::transport::caught;
 
@@ -9,41 +7,9 @@ use crate::connect;
 use crate::conversation::Conversation;
 use crate::options::Options;
 
-/// A connection that is ready for requests.
-#[derive(Debug)]
-pub(crate) struct Ready {
-    pub(crate) main: Conversation,
-    /// The connection of the subscription, when RESP3 is not to be had.
-    pub(crate) pushes: Option<Conversation>,
-    pub(crate) inbox: Inbox,
-}
-
-/// Connects, logs in, loads the scripts, subscribes, asks the time.
-pub(crate) async fn connect(
-    options: &Options,
-    client: &ClientId,
-    channel: &[u8],
-) -> Result<Ready, NoSession> {
-    let login = login(options).await?;
-    let (client, db) = (client.clone(), options.db);
-    let purpose = Purpose::Requests { client, channel: channel.to_vec(), db };
-    let main = greet(options, purpose, login.as_ref()).await?;
-    told(&main);
-    let mut inbox = main.greeted.inbox;
-    let mut pushes = None;
-    if !main.greeted.resp3 {
-        let purpose = Purpose::Pushes { channel: channel.to_vec() };
-        let apart = greet(options, purpose, login.as_ref()).await?;
-        told(&apart);
-        inbox = apart.greeted.inbox;
-        pushes = (inbox == Inbox::Subscribed).then_some(apart);
-    }
-    Ok(Ready { main, pushes, inbox })
-}
-
 /// Logs that the user may not subscribe.
-pub(crate) fn told(talk: &Conversation) {
-    if let Some(reason) = &talk.greeted.denied {
+pub(crate) fn told(denied: Option<&str>) {
+    if let Some(reason) = denied {
         tracing::warn!(%reason, "may not subscribe: waiting polls instead");
     }
 }

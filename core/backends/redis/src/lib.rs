@@ -4,8 +4,6 @@
 //! [`survey`] tells an operator what a server is like and what to mend. What is said over the
 //! connection is decided elsewhere, in [`fencelock_engine::redis`].
 
-mod attempt;
-mod backoff;
 mod connect;
 mod conversation;
 mod credentials;
@@ -14,7 +12,6 @@ mod link;
 mod options;
 mod pump;
 mod quiet;
-mod rival;
 mod session;
 mod shared;
 mod survey;

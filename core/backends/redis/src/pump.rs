@@ -3,10 +3,9 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use fencelock_engine::redis::Codec;
-use fencelock_engine::redis::session::{Heard, Hearing};
+use fencelock_engine::redis::session::{Greeted, Heard, Hearing};
 use fencelock_engine::time::Time;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::tcp;
@@ -15,7 +14,6 @@ use tokio::net::unix;
 use tokio::time::Instant;
 
 use crate::connect::{self, Stream};
-use crate::conversation::Conversation;
 use crate::link::{Link, Writer};
 use crate::quiet::Quiet;
 use crate::shared::Shared;
@@ -71,17 +69,16 @@ impl Pump {
     pub(crate) fn new(
         shared: Arc<Shared>,
         codec: Codec,
-        main: Conversation,
-        inbox: Option<Conversation>,
+        (stream, main): (Stream, Greeted),
+        apart: Option<(Stream, Greeted)>,
     ) -> Pump {
-        let Conversation { stream, greeted } = main;
-        let (inbox, apart) = inbox.map(|talk| (talk.stream, talk.greeted)).unzip();
+        let (inbox, apart) = apart.unzip();
         let streams = std::iter::once(&stream).chain(inbox.as_ref());
         let sockets = streams.filter_map(Stream::descriptor).collect();
         let (reader, link) = split(stream);
         Pump {
             shared,
-            hearing: Hearing::new(Time::ZERO, codec, greeted, apart),
+            hearing: Hearing::new(Time::ZERO, codec, main, apart),
             reader,
             link: Arc::new(link),
             inbox,
@@ -95,11 +92,6 @@ impl Pump {
 
     pub(crate) fn link(&self) -> Arc<Link> {
         Arc::clone(&self.link)
-    }
-
-    /// How long it has been up.
-    pub(crate) fn age(&self) -> Duration {
-        self.hearing.age(self.now())
     }
 
     fn now(&self) -> Time {

@@ -1,100 +1,237 @@
-//! Connects, runs the connection, and connects again, until closed.
+//! Does what the engine's machine wants: connects, runs the connection, and connects again, until closed.
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
-use std::time::Duration;
+use std::task::{Context, Poll};
 
 use fencelock_engine::ClientId;
 use fencelock_engine::event::Event;
-use fencelock_engine::redis::session::NoSession;
+use fencelock_engine::redis::session::{
+    Input, Login, Machine, NoSession, Note, Output, Session, Terms, Wire,
+};
+use fencelock_engine::time::Time;
 use fencelock_engine::transport::caught;
+use tokio::time::{Instant, Sleep};
 
-use crate::attempt::{Attempts, Connected};
-use crate::backoff::Backoff;
-use crate::handshake::Ready;
-use crate::options::Options;
+use crate::connect::{self, Stream};
+use crate::conversation;
+use crate::handshake;
+use crate::options::{Address, Options};
 use crate::pump::Pump;
-use crate::rival::Rival;
 use crate::shared::Shared;
 
-/// How often to look whether an operator has mended what only an operator can.
-const MISCONFIGURED_PAUSE: Duration = Duration::from_secs(1);
+/// What one errand brought.
+enum Brought {
+    Login(Option<Login>),
+    Stream(Wire, Stream),
+    Bytes(Wire, Stream, Vec<u8>),
+}
+
+type Errand<'a> = Pin<Box<dyn Future<Output = Result<Brought, NoSession>> + Send + 'a>>;
+
+/// What happened next.
+enum Turn {
+    Lost(String),
+    Doubt(bool),
+    Done(Result<Brought, NoSession>),
+    Wake,
+}
+
+struct Host<'a> {
+    options: &'a Options,
+    shared: Arc<Shared>,
+    machine: Machine,
+    since: Instant,
+    /// What the machine asked for last.
+    errand: Option<Errand<'a>>,
+    main: Option<Stream>,
+    apart: Option<Stream>,
+    pump: Option<Pump>,
+}
 
 pub(crate) async fn run(options: Options, client: ClientId, shared: Arc<Shared>) {
-    let mut backoff = Backoff::new(options.backoff_min, options.backoff_max);
-    let mut attempts = Attempts::new(&options, &client);
-    let address = options.address.to_string();
-    while !shared.is_closed() {
-        // Out here it outlives a panic, and answers for what is under way.
-        let mut pump = None;
-        let why = caught(round(&options, &mut attempts, &client, &shared, &mut pump)).await;
-        let why = why.unwrap_or_else(|panic| {
-            NoSession::Later(format!("the connection's task panicked: {panic}; please report it"))
+    let terms = Terms {
+        client,
+        prefix: options.prefix.clone(),
+        db: options.db,
+        protocol: options.protocol,
+        server: options.address.to_string(),
+        tls: matches!(options.address, Address::Tls { .. }),
+        connect_timeout: options.connect_timeout,
+        backoff_min: options.backoff_min,
+        backoff_max: options.backoff_max,
+    };
+    let mut seed = [0; 32];
+    fastrand::fill(&mut seed);
+    let mut host = Host {
+        options: &options,
+        machine: Machine::new(Time::ZERO, terms, seed),
+        since: Instant::now(),
+        errand: None,
+        main: None,
+        apart: None,
+        pump: None,
+        shared,
+    };
+    while !host.shared.is_closed() {
+        host.obey();
+        // Out here the machine and the pump outlive a panic, and answer for what is under way.
+        let turn = caught(host.turn()).await.unwrap_or_else(|panic| {
+            let why = format!("the connection's task panicked: {panic}; please report it");
+            match host.pump {
+                Some(_) => Turn::Lost(why),
+                None => Turn::Done(Err(NoSession::Later(why))),
+            }
         });
-        let pause = match (why, pump) {
-            (NoSession::Later(reason), Some(pump)) => {
-                tracing::warn!(%address, %reason, "connection lost");
-                // A connection that did not last is no success.
-                if pump.age() >= options.backoff_max {
-                    backoff.reset();
-                }
-                pump.finish(reason);
-                backoff.next()
-            }
-            (NoSession::Later(reason), None) => {
-                tracing::warn!(%address, %reason, "cannot connect, will try again");
-                shared.deliver(&mut vec![Event::Down { reason }]);
-                backoff.next()
-            }
-            (NoSession::Misconfigured(error), pump) => {
-                tracing::error!(%address, %error, "cannot connect until this is mended");
-                if let Some(pump) = pump {
-                    pump.finish(error.message().to_owned());
-                }
-                shared.deliver(&mut vec![Event::Misconfigured(error)]);
-                backoff.next().max(MISCONFIGURED_PAUSE)
-            }
-        };
-        tokio::time::sleep(pause).await;
+        host.take(turn);
     }
 }
 
-/// Connects, and runs the connection in `pump` to its end; says why that came. One that is silent
-/// gives way to another that is answered.
-async fn round(
-    options: &Options,
-    attempts: &mut Attempts<'_>,
-    client: &ClientId,
-    shared: &Arc<Shared>,
-    pump: &mut Option<Pump>,
-) -> NoSession {
-    let mut next = attempts.next().await;
-    loop {
-        let Connected { mut codec, ready } = match next {
-            Ok(connected) => connected,
-            Err(why) => return why,
-        };
-        codec.set_wide(shared.wide());
-        let Ready { main, pushes, inbox } = ready;
-        let address = &options.address;
-        tracing::info!(%address, ?inbox, separate = pushes.is_some(), "connected");
-        let running = pump.insert(Pump::new(Arc::clone(shared), codec, main, pushes));
-        shared.up(running.link(), running.sockets(), inbox);
-        let mut rival = Rival::new(|| Attempts::new(options, client), options.backoff_max);
-        let end = std::future::poll_fn(|cx| match running.poll(cx) {
-            Poll::Ready(reason) => Poll::Ready(Err(NoSession::Later(reason))),
-            Poll::Pending => rival
-                .poll(shared.is_doubted(), cx)
-                .map(|made| made.map_err(NoSession::Misconfigured)),
-        });
-        match end.await {
-            Ok(connected) => next = Ok(connected),
-            Err(why) => return why,
+impl<'a> Host<'a> {
+    fn now(&self) -> Time {
+        Time::ZERO + self.since.elapsed()
+    }
+
+    /// Waits for what happens next.
+    async fn turn(&mut self) -> Turn {
+        let wake = self.machine.next_wake().map(|at| tokio::time::sleep(at.since(self.now())));
+        let mut wake = pin!(wake);
+        std::future::poll_fn(|cx| self.poll(wake.as_mut(), cx)).await
+    }
+
+    fn poll(&mut self, wake: Pin<&mut Option<Sleep>>, cx: &mut Context<'_>) -> Poll<Turn> {
+        if let Some(pump) = &mut self.pump {
+            if let Poll::Ready(reason) = pump.poll(cx) {
+                return Poll::Ready(Turn::Lost(reason));
+            }
+            let doubted = self.shared.is_doubted();
+            if doubted != self.machine.is_doubting() {
+                return Poll::Ready(Turn::Doubt(doubted));
+            }
         }
-        if let Some(silent) = pump.take() {
-            let reason = "it was silent, and another connection is answered".to_owned();
-            tracing::warn!(%address, %reason, "connection given up");
-            silent.finish(reason);
+        if let Some(errand) = &mut self.errand
+            && let Poll::Ready(done) = errand.as_mut().poll(cx)
+        {
+            return Poll::Ready(Turn::Done(done));
+        }
+        match wake.as_pin_mut() {
+            Some(sleep) => sleep.poll(cx).map(|()| Turn::Wake),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Tells the machine.
+    fn take(&mut self, turn: Turn) {
+        let now = self.now();
+        let input = match turn {
+            Turn::Wake => return self.machine.wake(now),
+            Turn::Doubt(doubted) => Input::Doubt(doubted),
+            Turn::Lost(reason) => {
+                tracing::warn!(address = %self.options.address, %reason, "connection lost");
+                if let Some(pump) = self.pump.take() {
+                    pump.finish(reason);
+                }
+                Input::Lost
+            }
+            Turn::Done(done) => {
+                self.errand = None;
+                match done {
+                    Err(why) => Input::Failed(why),
+                    Ok(Brought::Login(login)) => Input::Login(login),
+                    Ok(Brought::Stream(wire, stream)) => {
+                        *self.wire(wire) = Some(stream);
+                        Input::Dialled
+                    }
+                    Ok(Brought::Bytes(wire, stream, bytes)) => {
+                        *self.wire(wire) = Some(stream);
+                        return self.machine.handle(now, Input::Received(&bytes));
+                    }
+                }
+            }
+        };
+        self.machine.handle(now, input);
+    }
+
+    fn wire(&mut self, wire: Wire) -> &mut Option<Stream> {
+        match wire {
+            Wire::Main => &mut self.main,
+            Wire::Apart => &mut self.apart,
+        }
+    }
+
+    /// Does what the machine wants.
+    fn obey(&mut self) {
+        let (options, address) = (self.options, &self.options.address);
+        while let Some(output) = self.machine.poll_output() {
+            match output {
+                Output::Login => {
+                    self.errand = Some(Box::pin(async move {
+                        Ok(Brought::Login(handshake::login(options).await?))
+                    }));
+                }
+                Output::Dial(wire) => {
+                    self.errand = Some(Box::pin(async move {
+                        Ok(Brought::Stream(wire, connect::dial(options).await?))
+                    }));
+                }
+                Output::Say(wire, bytes) => {
+                    let Some(mut stream) = self.wire(wire).take() else { continue };
+                    self.errand = Some(Box::pin(async move {
+                        let read = conversation::exchange(&mut stream, &bytes).await?;
+                        Ok(Brought::Bytes(wire, stream, read))
+                    }));
+                }
+                Output::Abandon => {
+                    (self.errand, self.main, self.apart) = (None, None, None);
+                }
+                Output::GiveUp(reason) => {
+                    tracing::warn!(%address, %reason, "connection given up");
+                    if let Some(pump) = self.pump.take() {
+                        pump.finish(reason);
+                    }
+                }
+                Output::Up(session) => self.up(*session),
+                Output::Event(event) => {
+                    match &event {
+                        Event::Down { reason } => {
+                            tracing::warn!(%address, %reason, "cannot connect, will try again");
+                        }
+                        Event::Misconfigured(error) => {
+                            tracing::error!(%address, %error, "cannot connect until this is mended");
+                        }
+                        _ => {}
+                    }
+                    self.shared.deliver(&mut vec![event]);
+                }
+                Output::Note(note) => log(note),
+            }
+        }
+    }
+
+    /// The session that was made takes requests from now on.
+    fn up(&mut self, session: Session) {
+        let Session { mut codec, main, apart, inbox, denied } = session;
+        codec.set_wide(self.shared.wide());
+        handshake::told(denied.as_deref());
+        let (stream, pushes) = (self.main.take(), self.apart.take());
+        let Some(stream) = stream else { return };
+        let apart = pushes.zip(apart);
+        let address = &self.options.address;
+        tracing::info!(%address, ?inbox, separate = apart.is_some(), "connected");
+        let pump = Pump::new(Arc::clone(&self.shared), codec, (stream, main), apart);
+        self.shared.up(pump.link(), pump.sockets(), inbox);
+        self.pump = Some(pump);
+    }
+}
+
+fn log(note: Note) {
+    match note {
+        Note::Silent => {
+            tracing::warn!("the server is silent: looking whether it answers another connection");
+        }
+        Note::Answers => tracing::info!("the server answers again"),
+        Note::Unanswered(reason) => {
+            tracing::debug!(%reason, "another connection is not answered either");
         }
     }
 }

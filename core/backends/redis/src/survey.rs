@@ -120,7 +120,7 @@ async fn look(options: &Options) -> Result<Survey, NoSession> {
         apart = Some(handshake::greet(options, purpose, login.as_ref()).await?);
     }
     let subscribed = apart.as_ref().unwrap_or(&talk);
-    handshake::told(subscribed);
+    handshake::told(subscribed.greeted.denied.as_deref());
     let pubsub = subscribed.greeted.inbox == Inbox::Subscribed;
 
     let secrets = &talk.greeted.secrets;

@@ -1,9 +1,5 @@
-use std::time::Duration;
-
 use fencelock_engine::redis::session;
 use fencelock_engine::redis::{Command, Script};
-
-use crate::backoff::Backoff;
 
 static SCRIPT: Script =
     Script { name: "x", text: "return 1", sha: "e0e1f9fabfc9d4800c877a703b823ac0578ff8db" };
@@ -25,17 +21,4 @@ fn a_script_is_packed_as_the_redis_crate_packs_it() {
     let mut ours = Vec::new();
     session::command(&mut ours, &Command::Plain(vec![b"TIME".to_vec()]));
     assert_eq!(ours, b"*1\r\n$4\r\nTIME\r\n");
-}
-
-#[test]
-fn backoff_grows_between_its_bounds() {
-    let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
-    let mut step = 10.0;
-    for _ in 0..100 {
-        let pause = backoff.next().as_secs_f64() * 1000.0;
-        assert!(pause >= step * 0.499 && pause <= step * 1.001, "{pause} at {step}");
-        step = f64::min(step * 2.0, 1000.0);
-    }
-    backoff.reset();
-    assert!(backoff.next() <= Duration::from_millis(10));
 }

@@ -125,7 +125,7 @@ proptest! {
         for size in sizes.iter().cycle() {
             let (piece, more) = rest.split_at((*size).min(rest.len()));
             incoming.extend(piece);
-            while let Some(frame) = incoming.next().unwrap() {
+            while let Some(frame) = incoming.frame().unwrap() {
                 frames.push(frame);
             }
             rest = more;

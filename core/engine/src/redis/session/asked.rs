@@ -135,7 +135,7 @@ impl Asked {
     }
 
     /// Asks further on behalf of a request that was under way already.
-    pub fn ask_on(&mut self, awaited: Awaited, command: &Command) {
+    pub(super) fn ask_on(&mut self, awaited: Awaited, command: &Command) {
         self.push(awaited, |out| pack::command(out, command));
     }
 

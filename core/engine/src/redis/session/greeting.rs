@@ -128,7 +128,7 @@ impl Greeting {
     pub fn receive(&mut self, bytes: &[u8]) -> Result<Option<Greeted>, NoSession> {
         self.greeted.incoming.extend(bytes);
         while let Some(&asked) = self.asked.front() {
-            let frame = self.greeted.incoming.next();
+            let frame = self.greeted.incoming.frame();
             let frame = frame.map_err(|garbage| NoSession::misconfigured(garbage.to_string()))?;
             let reply = match frame {
                 None => return Ok(None),

@@ -72,7 +72,7 @@ impl Hearing {
     }
 
     /// How long it has been up.
-    pub fn age(&self, now: Time) -> Duration {
+    fn age(&self, now: Time) -> Duration {
         now.since(self.since)
     }
 
@@ -93,7 +93,7 @@ impl Hearing {
     ) -> Result<bool, String> {
         self.main.extend(bytes);
         let mut further = false;
-        while let Some(frame) = self.main.next().map_err(|garbage| garbage.to_string())? {
+        while let Some(frame) = self.main.frame().map_err(|garbage| garbage.to_string())? {
             match frame {
                 Frame::Reply(value) => match asked.with(Asked::answered) {
                     Some(Awaited::Request(id, op)) => {
@@ -119,7 +119,7 @@ impl Hearing {
     /// Why the connections are to be given up.
     pub fn receive_apart(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.apart.extend(bytes);
-        while let Some(frame) = self.apart.next().map_err(|garbage| garbage.to_string())? {
+        while let Some(frame) = self.apart.frame().map_err(|garbage| garbage.to_string())? {
             match frame {
                 Frame::Push(values) | Frame::Reply(Value::Array(values)) => self.push(&values),
                 Frame::Reply(_) => {}

@@ -16,7 +16,7 @@ impl Incoming {
     ///
     /// # Errors
     /// When the other side does not speak RESP.
-    pub fn next(&mut self) -> Result<Option<Frame>, Garbage> {
+    pub fn frame(&mut self) -> Result<Option<Frame>, Garbage> {
         let rest = &self.buffer[self.parsed..];
         if rest.is_empty() || rest.len() < self.needed {
             return Ok(None);

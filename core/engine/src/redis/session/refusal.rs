@@ -29,7 +29,7 @@ impl NoSession {
 
 /// What an error line means that a server gave while the connection was being made. A server or proxy
 /// that does not know AUTH may repeat the password: it is not shown.
-pub fn classify(step: &str, line: &str, secrets: &Secrets) -> NoSession {
+pub(super) fn classify(step: &str, line: &str, secrets: &Secrets) -> NoSession {
     let code = line.split(' ').next().unwrap_or_default();
     let advice = match code {
         "NOAUTH" => {

@@ -263,7 +263,6 @@ fn a_server_that_became_a_replica_is_left_but_not_at_once() {
         let Err(Failure::Refused(refusal)) = result(&world.hearing.events, 1) else { panic!() };
         assert_eq!(refusal.kind, RefusalKind::Retry);
         assert_eq!(world.hearing.spent().is_some(), left, "after {age} ms");
-        assert_eq!(world.hearing.age(now), Duration::from_millis(age));
     }
 }
 

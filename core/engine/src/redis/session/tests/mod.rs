@@ -2,6 +2,7 @@
 
 mod greeting;
 mod hearing;
+mod machine;
 
 use crate::redis::session::{Frame, Incoming};
 use crate::redis::{Codec, Value};
@@ -42,7 +43,7 @@ impl Reads {
     pub(super) fn commands(&mut self, bytes: &[u8]) -> Vec<Vec<String>> {
         self.0.extend(bytes);
         let mut commands = Vec::new();
-        while let Some(frame) = self.0.next().unwrap() {
+        while let Some(frame) = self.0.frame().unwrap() {
             let Frame::Reply(Value::Array(words)) = frame else { panic!("{frame:?}") };
             let text = |word| match word {
                 Value::Bytes(bytes) => String::from_utf8(bytes).unwrap(),

@@ -1,0 +1,97 @@
+//! One attempt to connect: the login, the connection of the requests, and, without RESP3, that of the
+//! subscription.
+
+use std::time::Duration;
+
+use crate::redis::session::greeting::{Greeted, Greeting, Purpose};
+use crate::redis::session::login::{Login, Protocol};
+use crate::redis::session::machine::{Session, Terms, Wire};
+use crate::redis::session::refusal::NoSession;
+use crate::redis::{Codec, Inbox};
+use crate::time::Time;
+
+/// What the attempt wants next.
+#[derive(Debug)]
+pub(super) enum Step {
+    Dial(Wire),
+    Say(Wire, Vec<u8>),
+    Ready(Box<Session>),
+}
+
+#[derive(Debug)]
+pub(super) struct Attempt {
+    terms: Terms,
+    since: Time,
+    /// How long it may take.
+    pub(super) limit: Duration,
+    login: Option<Login>,
+    /// The connection of the requests, once it is ready.
+    main: Option<Greeted>,
+    /// The first words on the connection that is being made.
+    greeting: Option<Greeting>,
+}
+
+impl Attempt {
+    pub(super) fn new(terms: &Terms, since: Time, limit: Duration) -> Attempt {
+        let terms = terms.clone();
+        Attempt { terms, since, limit, login: None, main: None, greeting: None }
+    }
+
+    fn codec(&self) -> Result<Codec, NoSession> {
+        let codec = Codec::new(self.terms.client.clone(), &self.terms.prefix);
+        codec.map_err(NoSession::Misconfigured)
+    }
+
+    pub(super) fn until(&self) -> Time {
+        self.since + self.limit
+    }
+
+    /// Which connection is being made.
+    fn wire(&self) -> Wire {
+        if self.main.is_none() { Wire::Main } else { Wire::Apart }
+    }
+
+    pub(super) fn login(&mut self, login: Option<Login>) -> Result<Step, NoSession> {
+        self.login = login;
+        Ok(Step::Dial(Wire::Main))
+    }
+
+    pub(super) fn dialled(&mut self) -> Result<Step, NoSession> {
+        let channel = self.codec()?.channel().to_vec();
+        let (purpose, protocol) = match self.wire() {
+            Wire::Main => {
+                let (client, db) = (self.terms.client.clone(), self.terms.db);
+                (Purpose::Requests { client, channel, db }, self.terms.protocol)
+            }
+            Wire::Apart => (Purpose::Pushes { channel }, Protocol::Resp2),
+        };
+        let mut greeting = Greeting::new(purpose, protocol, self.login.clone());
+        let out = greeting.take();
+        self.greeting = Some(greeting);
+        Ok(Step::Say(self.wire(), out))
+    }
+
+    pub(super) fn received(&mut self, bytes: &[u8]) -> Result<Step, NoSession> {
+        let wire = self.wire();
+        let Some(greeting) = &mut self.greeting else { return Ok(Step::Say(wire, Vec::new())) };
+        let Some(greeted) = greeting.receive(bytes)? else {
+            return Ok(Step::Say(wire, greeting.take()));
+        };
+        self.greeting = None;
+        let (main, apart) = match self.main.take() {
+            None if !greeted.resp3 => {
+                self.main = Some(greeted);
+                return Ok(Step::Dial(Wire::Apart));
+            }
+            None => (greeted, None),
+            Some(main) => (main, Some(greeted)),
+        };
+        let subscription = apart.as_ref().unwrap_or(&main);
+        let (inbox, denied) = (subscription.inbox, subscription.denied.clone());
+        let mut codec = self.codec()?;
+        codec.set_inbox(inbox);
+        codec.set_secrets(main.secrets.clone());
+        let apart = apart.filter(|_| inbox == Inbox::Subscribed);
+        Ok(Step::Ready(Box::new(Session { codec, main, apart, inbox, denied })))
+    }
+}

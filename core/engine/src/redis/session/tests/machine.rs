@@ -1,0 +1,413 @@
+use std::time::Duration;
+
+use crate::error::{Error, ErrorKind};
+use crate::event::Event;
+use crate::id::ClientId;
+use crate::redis::Inbox;
+use crate::redis::session::tests::{Answers, Reads, old, sound};
+use crate::redis::session::{
+    Input, Machine, NoSession, Note, Output, Protocol, Session, Terms, Wire,
+};
+use crate::time::Time;
+
+const MILLI: Duration = Duration::from_millis(1);
+const LIMIT: Duration = Duration::from_secs(5);
+
+fn terms() -> Terms {
+    Terms {
+        client: ClientId::new(7, "test").unwrap(),
+        prefix: "fl:".to_owned(),
+        db: 0,
+        protocol: Protocol::Auto,
+        server: "host:6379".to_owned(),
+        tls: false,
+        connect_timeout: LIMIT,
+        backoff_min: 10 * MILLI,
+        backoff_max: 1_000 * MILLI,
+    }
+}
+
+/// What the machine asked for last, and has not been told of.
+#[derive(Debug)]
+enum Errand {
+    Login,
+    Dial,
+    Say(Wire, Vec<u8>),
+}
+
+/// A host before a server, both of which do as a test wants.
+struct World {
+    now: Time,
+    machine: Machine,
+    answers: Answers,
+    reads: [Reads; 2],
+    errand: Option<Errand>,
+    /// All that the machine wanted, in words.
+    log: Vec<String>,
+    /// The session that is up.
+    session: Option<Session>,
+}
+
+impl World {
+    fn new(terms: Terms, answers: Answers) -> World {
+        let machine = Machine::new(Time::ZERO, terms, [3; 32]);
+        let (log, reads) = (Vec::new(), Default::default());
+        let mut world =
+            World { now: Time::ZERO, machine, answers, reads, errand: None, log, session: None };
+        world.drain();
+        world
+    }
+
+    /// One whose session is up.
+    fn up(answers: Answers) -> World {
+        let mut world = World::new(terms(), answers);
+        world.serve();
+        assert!(world.session.is_some());
+        world.log.clear();
+        world
+    }
+
+    fn drain(&mut self) {
+        while let Some(output) = self.machine.poll_output() {
+            let (word, errand) = match output {
+                Output::Login => ("login".to_owned(), Some(Errand::Login)),
+                Output::Dial(wire) => {
+                    self.reads[wire as usize] = Reads::default();
+                    (format!("dial {wire:?}"), Some(Errand::Dial))
+                }
+                Output::Say(wire, bytes) => {
+                    let word = if bytes.is_empty() { "hear" } else { "say" };
+                    (format!("{word} {wire:?}"), Some(Errand::Say(wire, bytes)))
+                }
+                Output::Abandon => {
+                    self.errand = None;
+                    ("abandon".to_owned(), None)
+                }
+                Output::GiveUp(reason) => {
+                    assert!(self.session.take().is_some(), "there is none to give up");
+                    (format!("give up: {reason}"), None)
+                }
+                Output::Up(session) => {
+                    assert!(self.session.replace(*session).is_none(), "there is one already");
+                    ("up".to_owned(), None)
+                }
+                Output::Event(Event::Down { reason }) => (format!("down: {reason}"), None),
+                Output::Event(Event::Misconfigured(error)) => {
+                    (format!("misconfigured: {}", error.message()), None)
+                }
+                Output::Event(event) => panic!("{event:?}"),
+                Output::Note(note) => (format!("{note:?}"), None),
+            };
+            self.log.push(word);
+            if let Some(errand) = errand {
+                assert!(self.errand.replace(errand).is_none(), "two at once: {:?}", self.log);
+            }
+        }
+        if self.errand.is_some() {
+            assert!(self.machine.next_wake().is_some(), "an errand that nobody times");
+        }
+    }
+
+    fn handle(&mut self, input: Input<'_>) {
+        self.machine.handle(self.now, input);
+        self.drain();
+    }
+
+    /// Does the one errand; false when there is none.
+    fn run(&mut self, piece: usize) -> bool {
+        match self.errand.take() {
+            None => return false,
+            Some(Errand::Login) => self.handle(Input::Login(None)),
+            Some(Errand::Dial) => self.handle(Input::Dialled),
+            Some(Errand::Say(wire, bytes)) => {
+                let commands = self.reads[wire as usize].commands(&bytes);
+                let said: String = commands.iter().map(|words| (self.answers)(words)).collect();
+                for piece in said.as_bytes().chunks(piece) {
+                    self.errand = None;
+                    self.handle(Input::Received(piece));
+                }
+            }
+        }
+        true
+    }
+
+    /// Does all errands.
+    fn serve(&mut self) {
+        while self.run(usize::MAX) {}
+    }
+
+    /// The next moment that the machine waits for; how long it waited.
+    fn wait(&mut self) -> Duration {
+        let wake = self.machine.next_wake().expect("it waits for something");
+        let waited = wake.since(self.now);
+        // Too early is nothing.
+        let early = wake - Duration::from_nanos(1);
+        if early > self.now {
+            let before = self.log.len();
+            self.machine.wake(early);
+            self.drain();
+            assert_eq!(self.log.len(), before, "too early");
+        }
+        self.now = wake;
+        self.machine.wake(wake);
+        self.drain();
+        waited
+    }
+
+    fn fail(&mut self) {
+        self.errand = None;
+        self.handle(Input::Failed(NoSession::Later("no".to_owned())));
+    }
+
+    fn lose(&mut self) {
+        self.session = None;
+        self.handle(Input::Lost);
+    }
+
+    fn log(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.log)
+    }
+}
+
+/// The pause is of this step of the backoff.
+fn is_step(pause: Duration, step: u64) {
+    let step = Duration::from_millis(step);
+    assert!(pause >= step / 2 && pause <= step, "{pause:?} is no pause of {step:?}");
+}
+
+fn misconfigured() -> NoSession {
+    NoSession::Misconfigured(Error::new(ErrorKind::Misconfigured, "mend it"))
+}
+
+#[test]
+fn with_resp3_a_session_is_one_connection_and_otherwise_two() {
+    let mut world = World::new(terms(), sound);
+    world.serve();
+    assert_eq!(world.log(), ["login", "dial Main", "say Main", "say Main", "up"]);
+    let session = world.session.take().unwrap();
+    assert!(session.apart.is_none());
+    assert_eq!((session.inbox, session.main.now), (Inbox::Subscribed, 1_700_000_000_000_123));
+    assert_eq!(world.machine.next_wake(), None);
+
+    let mut world = World::new(terms(), old);
+    world.serve();
+    let first = ["login", "dial Main", "say Main", "say Main", "say Main"];
+    let second = ["dial Apart", "say Apart", "say Apart", "up"];
+    assert_eq!(world.log(), [&first[..], &second].concat());
+    let session = world.session.unwrap();
+    assert!(session.apart.is_some());
+    assert_eq!(session.inbox, Inbox::Subscribed);
+
+    // Who may not subscribe has no use for the second.
+    let mut world = World::new(terms(), |words| match words[0].as_str() {
+        "SUBSCRIBE" => "-NOPERM no\r\n".to_owned(),
+        _ => old(words),
+    });
+    world.serve();
+    let session = world.session.unwrap();
+    assert!(session.apart.is_none());
+    assert_eq!(session.inbox, Inbox::Polling);
+    assert_eq!(session.denied.unwrap(), "NOPERM no");
+}
+
+#[test]
+fn answers_that_come_byte_by_byte_make_the_same_session() {
+    for answers in [sound as Answers, old] {
+        let mut world = World::new(terms(), answers);
+        while world.run(1) {}
+        let mut words = world.log();
+        words.retain(|word| !word.starts_with("hear"));
+        let mut whole = World::new(terms(), answers);
+        whole.serve();
+        assert_eq!(words, whole.log());
+        let (one, other) = (world.session.unwrap(), whole.session.unwrap());
+        assert_eq!((one.inbox, one.main.now), (other.inbox, other.main.now));
+    }
+}
+
+#[test]
+fn an_attempt_that_fails_at_any_step_is_made_again_from_its_beginning() {
+    for answers in [sound as Answers, old] {
+        let mut whole = World::new(terms(), answers);
+        whole.serve();
+        let whole = whole.log();
+        for step in 0..whole.len() - 1 {
+            let mut runs = Vec::new();
+            for _ in 0..2 {
+                let mut world = World::new(terms(), answers);
+                for _ in 0..step {
+                    world.run(usize::MAX);
+                }
+                world.fail();
+                let log = world.log();
+                assert_eq!(log[log.len() - 2..], ["abandon", "down: no"]);
+                let pause = world.wait();
+                is_step(pause, 10);
+                world.serve();
+                assert_eq!(world.log(), whole);
+                assert!(world.session.is_some());
+                runs.push((log, pause));
+            }
+            assert_eq!(runs[0], runs[1], "the same seed");
+        }
+    }
+}
+
+#[test]
+fn an_attempt_that_is_late_at_any_step_gives_the_next_one_longer() {
+    for step in 0..8 {
+        let mut world = World::new(Terms { tls: step % 2 == 1, ..terms() }, old);
+        for (late, times) in [1, 2, 4, 4].into_iter().enumerate() {
+            for _ in 0..step {
+                world.run(usize::MAX);
+            }
+            assert_eq!(world.wait(), LIMIT * times, "the whole attempt counts");
+            let log = world.log();
+            let limit = LIMIT * times;
+            let mut why =
+                format!("down: no connection to host:6379 within {limit:?} (connect_timeout)");
+            if step % 2 == 1 {
+                why += "; does this port speak TLS?";
+            }
+            assert_eq!(log[log.len() - 2..], ["abandon".to_owned(), why]);
+            is_step(world.wait(), 10 << late);
+        }
+        // One that ended in time, be it badly, ends that.
+        world.fail();
+        is_step(world.wait(), 160);
+        assert_eq!(world.wait(), LIMIT);
+    }
+}
+
+#[test]
+fn pauses_double_up_to_a_bound_and_begin_anew_after_a_session_that_lasted() {
+    let mut world = World::new(terms(), sound);
+    for step in [10, 20, 40, 80, 160, 320, 640, 1_000, 1_000] {
+        world.fail();
+        is_step(world.wait(), step);
+    }
+    // One that did not last is no success.
+    for (lasted, step) in [(999, 1_000), (1_000, 10)] {
+        world.serve();
+        world.now = world.now + lasted * MILLI;
+        world.lose();
+        is_step(world.wait(), step);
+    }
+    world.log();
+    world.serve();
+    assert_eq!(world.log().last().unwrap(), "up");
+}
+
+#[test]
+fn what_an_operator_must_mend_is_looked_at_each_second() {
+    let mut world = World::new(terms(), |_| "-DENIED not you\r\n".to_owned());
+    for _ in 0..3 {
+        world.serve();
+        let log = world.log();
+        assert_eq!(log[log.len() - 2], "abandon");
+        assert!(log[log.len() - 1].starts_with("misconfigured: Redis refused HELLO"), "{log:?}");
+        assert_eq!(world.wait(), 1_000 * MILLI);
+    }
+    world.answers = sound;
+    world.serve();
+    assert!(world.session.is_some());
+}
+
+#[test]
+fn a_silent_session_gives_way_to_one_that_is_answered() {
+    let mut world = World::up(sound);
+    world.handle(Input::Doubt(true));
+    assert!(world.machine.is_doubting());
+    assert_eq!(world.log(), [format!("{:?}", Note::Silent)]);
+    is_step(world.wait(), 250);
+    // The other is not answered either, and the next ones after pauses that double.
+    for step in [500, 1_000, 1_000] {
+        world.fail();
+        let log = world.log();
+        assert_eq!(log, ["login", "abandon", "Unanswered(\"no\")"]);
+        is_step(world.wait(), step);
+    }
+    world.serve();
+    let log = world.log();
+    let reason = "give up: it was silent, and another connection is answered";
+    assert_eq!(log[log.len() - 2..], [reason, "up"]);
+    assert!(!world.machine.is_doubting());
+    assert_eq!(world.machine.next_wake(), None);
+}
+
+#[test]
+fn a_session_that_is_heard_again_is_kept_whatever_the_other_has_come_to() {
+    for step in 0..5 {
+        let mut world = World::up(sound);
+        world.handle(Input::Doubt(true));
+        if step > 0 {
+            world.wait();
+        }
+        for _ in 1..step {
+            world.run(usize::MAX);
+        }
+        world.log();
+        if world.machine.is_doubting() {
+            world.handle(Input::Doubt(false));
+            let abandons = if step > 0 { &["Answers", "abandon"][..] } else { &["Answers"] };
+            assert_eq!(world.log(), abandons);
+        }
+        assert!(world.session.is_some());
+        assert_eq!(world.machine.next_wake(), None);
+        // The next doubt begins with the first pause.
+        world.handle(Input::Doubt(true));
+        is_step(world.wait(), 250);
+    }
+}
+
+#[test]
+fn a_session_that_is_lost_while_another_is_tried_is_made_anew_in_the_ordinary_way() {
+    for step in 0..4 {
+        let mut world = World::up(sound);
+        world.handle(Input::Doubt(true));
+        if step > 0 {
+            world.wait();
+        }
+        for _ in 1..step {
+            world.run(usize::MAX);
+        }
+        world.log();
+        world.lose();
+        assert_eq!(world.log(), if step > 0 { &["abandon"][..] } else { &[] });
+        assert!(!world.machine.is_doubting());
+        is_step(world.wait(), 10);
+        world.serve();
+        assert!(world.session.is_some());
+    }
+}
+
+#[test]
+fn a_silent_session_whose_successor_must_be_mended_is_given_up() {
+    let mut world = World::up(sound);
+    world.handle(Input::Doubt(true));
+    world.wait();
+    world.errand = None;
+    world.handle(Input::Failed(misconfigured()));
+    let log = world.log();
+    assert_eq!(log[log.len() - 3..], ["abandon", "give up: mend it", "misconfigured: mend it"]);
+    assert!(!world.machine.is_doubting());
+    assert_eq!(world.wait(), 1_000 * MILLI);
+    world.serve();
+    assert!(world.session.is_some());
+}
+
+#[test]
+fn what_comes_late_is_nothing() {
+    let mut world = World::up(sound);
+    for input in [Input::Login(None), Input::Dialled, Input::Received(b"+PONG\r\n")] {
+        world.handle(input);
+    }
+    world.handle(Input::Doubt(false));
+    assert!(world.log().is_empty());
+    world.lose();
+    world.log();
+    world.handle(Input::Lost);
+    world.handle(Input::Doubt(true));
+    assert!(world.log().is_empty());
+    is_step(world.wait(), 10);
+}
