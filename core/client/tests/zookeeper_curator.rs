@@ -61,6 +61,8 @@ fn curator_and_fencelock_share_locks() {
     readers_and_writers_share_one_queue(&mut world);
     one_path_is_one_recipes(&mut world);
     a_dead_reader_lets_the_other_sides_writer_in(&mut world);
+    permits_of_both_are_counted_together(&mut world);
+    a_dead_holders_permits_come_back(&mut world);
     either_may_be_killed(&mut world);
 }
 
@@ -235,6 +237,88 @@ fn a_dead_reader_lets_the_other_sides_writer_in(world: &mut World) {
     ours.release().unwrap();
     world.curator.wait_for("granted heir");
     world.curator.ask("release heir", "released heir");
+}
+
+/// `InterProcessSemaphoreV2` and `semaphore`: one queue, and never more out than there are.
+fn permits_of_both_are_counted_together(world: &mut World) {
+    let (name, path) = ("pool/seats", "/pool/seats");
+    let (client, watcher) = (world.client(), world.client());
+    let seats = client.semaphore(name, 3).unwrap();
+    let two = seats.acquire_many(2).unwrap();
+    world.curator.ask(&format!("take one c {path} 3"), "granted one");
+    assert_eq!(seats.try_acquire().unwrap_err().kind(), ErrorKind::Contended);
+    assert_eq!(watcher.semaphore(name, 3).unwrap().available_permits().unwrap(), 0);
+    // Ours wants two and came first; theirs waits behind it for one.
+    let (sender, grants) = std::sync::mpsc::channel();
+    let more = world.client().semaphore(name, 3).unwrap();
+    thread::spawn(move || sender.send(more.acquire_many(2).unwrap()).unwrap());
+    queued(&watcher, name, 1);
+    world.curator.tell(&format!("take late d {path} 3"));
+    queued(&watcher, name, 2);
+    world.curator.ask("back one", "returned one");
+    assert!(grants.try_recv().is_err() && !world.curator.has_said("granted late"));
+    two.release().unwrap();
+    let more = grants.recv_timeout(Duration::from_secs(30)).unwrap();
+    world.curator.wait_for("granted late");
+    assert_eq!(seats.available_permits().unwrap(), 0);
+    more.release().unwrap();
+    world.curator.ask("back late", "returned late");
+
+    const TURNS: usize = 40;
+    let (name, path, folder) = ("pool/crowd", "/pool/crowd", tempfile::tempdir().unwrap());
+    for (tag, client) in [("left", "c"), ("right", "d")] {
+        let place = folder.path().display();
+        world.curator.tell(&format!("crowd {tag} {client} {path} 3 {TURNS} {place}"));
+    }
+    let over = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for nth in 0..4 {
+            let (seats, over) = (world.client().semaphore(name, 3).unwrap(), &over);
+            let folder = folder.path();
+            scope.spawn(move || {
+                for turn in 0..TURNS {
+                    let permit = seats.acquire().unwrap();
+                    let mark = folder.join(format!("ours{nth}-{turn}"));
+                    fs::File::create_new(&mark).unwrap();
+                    let out = fs::read_dir(folder).unwrap().count();
+                    over.fetch_add(usize::from(out > 3), Ordering::SeqCst);
+                    fs::remove_file(&mark).unwrap();
+                    permit.release().unwrap();
+                }
+            });
+        }
+    });
+    for tag in ["left", "right"] {
+        assert_eq!(world.curator.wait_for(&format!("crowded {tag}")), "over=0");
+    }
+    assert_eq!(over.load(Ordering::SeqCst), 0);
+}
+
+/// One of ours is cut off, and theirs gets what it had; a client of theirs is closed, and ours does.
+fn a_dead_holders_permits_come_back(world: &mut World) {
+    let (name, path) = ("pool/dead", "/pool/dead");
+    let client = world.client();
+    let proxy = fencelock_testkit::Proxy::start(&world.servers.address(0)).unwrap();
+    let dying = Client::connect(format!("zk://{}?{SESSION}", proxy.address())).unwrap();
+    let dead = dying.semaphore(name, 2).unwrap().acquire_many(2).unwrap();
+    world.curator.tell(&format!("take heir c {path} 2 2"));
+    queued(&client, name, 1);
+    proxy.set(fencelock_testkit::Fault::SwallowRequests);
+    world.curator.wait_for("granted heir");
+    assert!(!dead.is_valid(), "Curator has them, and ours still trusts its hold");
+    world.curator.ask("back heir", "returned heir");
+    // What a process of theirs had when it was killed is given to ours.
+    let mut process = fencelock_testkit::curator().unwrap();
+    let servers = world.servers.connect_string();
+    process.ask(&format!("open k {servers} 4000"), "opened k");
+    process.ask(&format!("take theirs k {path} 2 2"), "granted theirs");
+    let waiter = thread::spawn({
+        let seats = client.semaphore(name, 2).unwrap();
+        move || seats.acquire_many(2).unwrap()
+    });
+    queued(&client, name, 1);
+    process.kill();
+    waiter.join().unwrap().release().unwrap();
 }
 
 /// Four of ours, two of them in one client, and two of Curator's. Each hold makes a file that must

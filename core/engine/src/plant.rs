@@ -163,6 +163,8 @@ pub enum Bug {
     TenantEndsSeat,
     OneTenantTold,
     ReaderSitsTwice,
+    ZkTryPastMutex,
+    ZkLeaseForgotten,
 }
 
 thread_local! {

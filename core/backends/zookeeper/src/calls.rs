@@ -108,13 +108,28 @@ async fn multi(client: &zk::Client, acl: Acl, parts: Vec<ZkWrite>) -> Answer {
         }
     }
     let result = match writer.commit().await {
-        Ok(_) => Ok(ZkReply::Done),
+        Ok(results) => Ok(made(results)),
         Err(zk::MultiWriteError::OperationFailed { index, source }) => {
             Err(ZkError::At(index, Box::new(read_error(&source))))
         }
         Err(zk::MultiWriteError::RequestFailed { source }) => Err(read_error(&source)),
     };
     (result, None)
+}
+
+fn made(results: Vec<zk::MultiWriteResult>) -> ZkReply {
+    let made: Vec<(String, Stat)> = results
+        .into_iter()
+        .filter_map(|result| match result {
+            // Some servers tell no stat of what a multi makes.
+            zk::MultiWriteResult::Create { path, stat } => {
+                let stat = if stat.is_invalid() { Stat::default() } else { read_stat(&stat) };
+                Some((path, stat))
+            }
+            _ => None,
+        })
+        .collect();
+    if made.is_empty() { ZkReply::Done } else { ZkReply::Made(made) }
 }
 
 fn plain(result: Result<ZkReply, zk::Error>) -> Answer {

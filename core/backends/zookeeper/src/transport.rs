@@ -26,7 +26,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     abandoned: true,
     paths: true,
     shared: true,
-    permits: false,
+    permits: true,
 };
 
 /// A session to an ensemble, replaced by itself when it is over.

@@ -13,11 +13,11 @@ pub(crate) fn clock_ahead() -> Refusal {
     }
 }
 
-/// Only exclusive locks are there yet.
+/// Only exclusive locks are there.
 pub(crate) fn mode_unsupported() -> Refusal {
     Refusal {
         kind: RefusalKind::Unsupported,
-        message: "this store has no shared locks or permits yet; use the exclusive mode".to_owned(),
+        message: "with recipe=simple there are no shared locks or permits: leave the recipe out, or use the exclusive mode".to_owned(),
     }
 }
 
@@ -27,17 +27,6 @@ pub(crate) fn convert_unsupported() -> Refusal {
         kind: RefusalKind::Unsupported,
         message: "this store cannot convert a hold yet; release it, and acquire in the other mode"
             .to_owned(),
-    }
-}
-
-/// A semaphore keeps its number while it is used.
-pub(crate) fn resize_unsupported() -> Refusal {
-    Refusal {
-        kind: RefusalKind::Unsupported,
-        message:
-            "this store cannot change the number of permits while some are out; let all who use \
-                  the semaphore end, and name the new number then"
-                .to_owned(),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::zookeeper::machine::{Aim, Due, Machine, TOKENS};
 use crate::zookeeper::name::{Participant, blocker, holders, node_stem, queue, split};
 use crate::zookeeper::note::{Badge, Note};
 use crate::zookeeper::owner::{Tie, cannot_travel};
+use crate::zookeeper::permits::{check_permits, is_semaphores, look_at_permits, queue_path};
 use crate::zookeeper::place::{Ask, Before, Node, Part, Place, Step, Then, What};
 use crate::zookeeper::refusal::{failure, misplaced};
 use crate::zookeeper::verdict::{View, verdict};
@@ -15,11 +16,14 @@ use crate::zookeeper::wire::{NodeKind, Stat, ZkError, ZkOp, ZkReply};
 
 impl Machine {
     pub(super) fn acquire(&mut self, request: RequestId, acquire: Acquire) {
-        if acquire.mode != Mode::Exclusive && (self.is_simple() || acquire.mode.permits().is_some())
-        {
+        if acquire.mode != Mode::Exclusive && self.is_simple() {
             return self.fail(request, Failure::Refused(crate::store::mode_unsupported()));
         }
+        if let Err(refusal) = check_permits(acquire.mode) {
+            return self.fail(request, Failure::Refused(refusal));
+        }
         let Some(path) = self.path(request, &acquire.lock) else { return };
+        let path = queue_path(path, acquire.mode);
         let (hold, at) = (acquire.hold, self.now);
         let ask = Ask { request, at, what: What::Acquire { wait: acquire.wait.is_some() } };
         let (mode, read_write) = (acquire.mode, acquire.read_write);
@@ -32,6 +36,9 @@ impl Machine {
         place.founded = 0;
         place.doomed = false;
         place.owner.clone_from(&acquire.owner);
+        if place.permits.as_ref().is_some_and(|permits| permits.ended.is_some()) {
+            return self.tell_ended(hold);
+        }
         if place.owner.is_some() && !place.held && place.node.is_none() {
             match self.tie(hold) {
                 Tie::Joins if self.join(hold, acquire.attach) => return,
@@ -68,17 +75,24 @@ impl Machine {
         let path = place.parent.clone();
         let mut parts: Vec<_> = first.into_iter().collect();
         parts.push((Part::Sync, ZkOp::Sync { path: path.clone() }));
-        parts.push((Part::List, ZkOp::Children { path, watch: false }));
+        if place.permits.is_some() {
+            parts.extend(look_at_permits(&path));
+        } else {
+            parts.push((Part::List, ZkOp::Children { path, watch: false }));
+        }
         self.batch(hold, Step::Peek, parts);
     }
 
     fn peeked(&mut self, hold: HoldId) {
         let Some(place) = self.places.get_mut(&hold) else { return };
+        if place.permits.is_some() {
+            return self.permits_peeked(hold);
+        }
         match place.take(&Part::List) {
             Some(Ok(ZkReply::Children { names, .. })) => {
                 let parent = place.parent.clone();
                 let (all, reads) = (queue(&names).0, place.kind.reads());
-                if names.is_empty()
+                if names.iter().all(|name| is_semaphores(name))
                     || !all.is_empty() && reads && holders(&all) == all.len() && all[0].kind.reads()
                 {
                     self.make(hold, None);
@@ -107,9 +121,14 @@ impl Machine {
         let parent = place.parent.clone();
         let create = ZkOp::Create {
             path: node_stem(&parent, hold, place.kind),
-            data: Badge::encode(&self.client, timeout),
+            data: Badge::encode_for(&self.client, timeout, place.mode.permits()),
             kind: NodeKind::EphemeralSequential,
         };
+        if place.permits.is_some() {
+            parts.push((Part::Create, create));
+            parts.extend(look_at_permits(&parent));
+            return self.batch(hold, Step::Make, parts);
+        }
         let last = self.lasts.remove(&parent);
         let watch = planted!(ZkWatchesParent);
         let alone = parts.is_empty() && last.is_some() && !watch;
@@ -178,14 +197,18 @@ impl Machine {
         self.list_after(hold, None);
     }
 
-    fn list_after(&mut self, hold: HoldId, first: Option<(Part, ZkOp)>) {
+    pub(super) fn list_after(&mut self, hold: HoldId, first: Option<(Part, ZkOp)>) {
         let Some(place) = self.places.get_mut(&hold) else { return };
         let path = place.parent.clone();
-        let before = place.before.take();
+        let (before, permits) = (place.before.take(), place.permits.is_some());
         if let Some(before) = before {
             self.unwatch(&before.path, hold);
         }
         let mut parts: Vec<_> = first.into_iter().collect();
+        if permits {
+            parts.extend(look_at_permits(&path));
+            return self.batch(hold, Step::List, parts);
+        }
         let watch = planted!(ZkWatchesParent);
         parts.push((Part::List, ZkOp::Children { path: path.clone(), watch }));
         parts.push((Part::Note, ZkOp::GetData { path, watch: false }));
@@ -195,6 +218,9 @@ impl Machine {
     /// The node is there, and so is the list: first, or behind somebody.
     pub(super) fn listed(&mut self, hold: HoldId) {
         let Some(place) = self.places.get_mut(&hold) else { return };
+        if place.permits.is_some() {
+            return self.permits_listed(hold);
+        }
         let names = match place.take(&Part::List) {
             Some(Ok(ZkReply::Children { names, .. })) => names,
             // The lock's own node is gone, so whatever was below it is.
@@ -231,6 +257,11 @@ impl Machine {
         if let Some(stranger) = stranger
             && matches!(place.ask, Some(Ask { what: What::Acquire { .. }, .. }))
         {
+            if is_semaphores(&stranger)
+                && names.iter().all(|it| is_semaphores(it) || Participant::parse(it).is_some())
+            {
+                return self.clear_semaphore(hold);
+            }
             let refused = nested(&parent, &stranger);
             return self.leave_refused(hold, &refused);
         }
@@ -399,6 +430,7 @@ impl Machine {
     /// The hold's own node is not there: somebody deleted it.
     pub(super) fn node_gone(&mut self, hold: HoldId) {
         let Some(place) = self.forget(hold) else { return };
+        self.drop_leases(&place);
         if let Some(node) = &place.node {
             for sharer in self.sharers(node.token, &place.parent) {
                 self.node_gone(sharer);
@@ -441,6 +473,11 @@ impl Machine {
             Step::Vet => self.vetted(hold),
             Step::Leave(then) => self.left(hold, then),
             Step::Renew => self.renewed(hold),
+            Step::Clear => self.cleared(hold),
+            Step::Count => self.counted(hold),
+            Step::Await => self.awaiting(hold),
+            Step::Grant => self.took_permits(hold),
+            Step::Claim(leases) => self.claimed(hold, leases),
             Step::Unclear | Step::Queued | Step::Held => {}
         }
     }

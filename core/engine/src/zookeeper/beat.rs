@@ -36,6 +36,10 @@ impl Machine {
             if std::mem::take(&mut place.unasked) || place.doomed {
                 continue;
             }
+            if place.permits.is_some() && !place.held {
+                self.beat_waiter(id, index, hold);
+                continue;
+            }
             if self.options.recipe.is_simple() && !place.held {
                 if place.pending == 0 {
                     self.simple_look(hold);
@@ -107,7 +111,11 @@ impl Machine {
                     place.others = u32::try_from(waiting).unwrap_or(u32::MAX);
                 }
             }
+            Ok(ZkReply::Data { data, .. }) => self.beat_saw_count(hold, &data),
             Err(ZkError::NoAuth) => {}
+            // A semaphore's own node is gone, and so is the one of who waits.
+            Err(ZkError::NoNode)
+                if self.places.get(&hold).is_some_and(|it| it.permits.is_some()) => {}
             Err(error) => job.failed = Some(failure(&error, "a lock's node")),
             Ok(_) => {}
         }
@@ -134,7 +142,9 @@ impl Machine {
             }
             (_, true) => {}
             (Some(stat), false) if place.held && !self.options.recipe.is_simple() => {
-                place.others = u32::try_from(stat.num_children - 1).unwrap_or(0);
+                // Who has permits has no node in the queue.
+                let own = i32::from(place.permits.is_none());
+                place.others = u32::try_from(stat.num_children - own).unwrap_or(0);
             }
             (None, false)
                 if !place.held && place.step == Step::Queued && !planted!(ZkWatchSetLate) =>
@@ -149,6 +159,7 @@ impl Machine {
     /// The node is gone: the beat's answer says so; to those who share it, a word does.
     fn vanish(&mut self, hold: HoldId) {
         let Some(place) = self.forget(hold) else { return };
+        self.drop_leases(&place);
         let Some(node) = &place.node else { return };
         for sharer in self.sharers(node.token, &place.parent) {
             self.node_gone(sharer);
@@ -172,8 +183,10 @@ impl Machine {
             return self.fail(job.request, failure);
         }
         let states: Vec<Result<State, Refusal>> =
-            job.holds.iter().map(|hold| Ok(self.standing(*hold, job.at))).collect();
-        let doomed = |hold: &HoldId| self.places.get(hold).is_some_and(|place| place.doomed);
+            job.holds.iter().map(|hold| self.standing(*hold, job.at)).collect();
+        let doomed = |hold: &HoldId| {
+            self.places.get(hold).is_some_and(|place| place.doomed || place.has_ended())
+        };
         let doomed: Vec<HoldId> = job.holds.iter().copied().filter(doomed).collect();
         for hold in doomed {
             self.forget(hold);
@@ -181,12 +194,16 @@ impl Machine {
         self.answer(job.request, Body::Beat(states));
     }
 
-    fn standing(&self, hold: HoldId, at: Time) -> State {
-        match self.places.get(&hold) {
+    fn standing(&self, hold: HoldId, at: Time) -> Result<State, Refusal> {
+        let place = self.places.get(&hold);
+        if let Some(ended) = place.and_then(|place| place.permits.as_ref()?.ended.clone()) {
+            return ended.map(State::bare);
+        }
+        Ok(match place {
             Some(place) if place.doomed => State::bare(Standing::Deadlock),
             Some(place) if place.held => self.granted(place, at),
             Some(place) => self.queued(place),
             None => State::bare(Standing::Gone),
-        }
+        })
     }
 }

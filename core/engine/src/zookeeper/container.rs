@@ -2,8 +2,10 @@
 
 use crate::id::HoldId;
 use crate::reply::Failure;
+use crate::store::other_kind;
 use crate::zookeeper::machine::Machine;
 use crate::zookeeper::name::queue;
+use crate::zookeeper::permits::leases_path;
 use crate::zookeeper::place::{Part, Step};
 use crate::zookeeper::refusal::{misplaced, refusal};
 use crate::zookeeper::wire::{NodeKind, ZkError, ZkOp, ZkReply, ZkWrite};
@@ -18,6 +20,12 @@ impl Machine {
             let path = place.parent[..at].to_owned();
             parts.push((Part::List, ZkOp::Children { path, watch: false }));
         }
+        // The last of them is the semaphore's own node.
+        if place.permits.is_some()
+            && let Some((part, _)) = parts.last_mut()
+        {
+            *part = Part::Above;
+        }
         if parts.is_empty() {
             return self.found(hold);
         }
@@ -26,8 +34,14 @@ impl Machine {
 
     pub(super) fn surveyed(&mut self, hold: HoldId) {
         let Some(place) = self.places.get_mut(&hold) else { return };
-        for (_, result) in std::mem::take(&mut place.heard) {
+        for (part, result) in std::mem::take(&mut place.heard) {
             match result {
+                Ok(ZkReply::Children { names, .. }) if part == Part::Above => {
+                    if !queue(&names).0.is_empty() {
+                        let refusal = other_kind(0, place.mode);
+                        return self.end_acquire(hold, Err(Failure::Refused(refusal)));
+                    }
+                }
                 Ok(ZkReply::Children { names, .. }) => {
                     if let Some(one) = queue(&names).0.first() {
                         let message = format!(
@@ -56,7 +70,13 @@ impl Machine {
             let path = path[..end].to_owned();
             (Part::Container, ZkOp::Create { path, data: Vec::new(), kind: NodeKind::Container })
         });
-        self.make_with(hold, parts.collect());
+        let mut parts: Vec<_> = parts.collect();
+        if place.permits.is_some() {
+            let path = leases_path(&place.parent);
+            let made = ZkOp::Create { path, data: Vec::new(), kind: NodeKind::Container };
+            parts.push((Part::Container, made));
+        }
+        self.make_with(hold, parts);
     }
 
     /// The sequence numbers are nearly used up. A container that nobody else is in is made anew.

@@ -33,6 +33,12 @@ impl Machine {
         }
         let Some(node) = place.node.clone() else { return };
         let (parent, leads) = (place.parent.clone(), place.leads);
+        if let Some(permits) = &place.permits {
+            for lease in permits.leases.clone() {
+                self.look_at_own(hold, lease);
+            }
+            return;
+        }
         let reads = node.kind.reads();
         // A reader leaves nothing half done.
         let notes = !reads || planted!(ZkLostReaderTold);
@@ -118,7 +124,7 @@ impl Machine {
         }
         for hold in holds {
             let Some(place) = self.places.get_mut(&hold) else { continue };
-            let own = place.node.as_ref().is_some_and(|node| node.path == path);
+            let own = place.owns(path);
             let before = place.before.as_ref().is_some_and(|before| before.path == path);
             if self.options.recipe.is_simple() {
                 self.simple_fired(hold, what);

@@ -5,6 +5,7 @@ use crate::reply::{Abandoned, Body, Failure, Released, Standing, State};
 use crate::request::{Mode, Release, RequestId};
 use crate::zookeeper::machine::Machine;
 use crate::zookeeper::note::Note;
+use crate::zookeeper::permits::queue_path;
 use crate::zookeeper::place::{Ask, Part, Place, Step, Then, What};
 use crate::zookeeper::refusal::{failure, is_missing};
 use crate::zookeeper::wire::{ZkError, ZkOp, ZkReply, ZkWrite};
@@ -13,6 +14,7 @@ impl Machine {
     pub(super) fn release(&mut self, request: RequestId, release: Release) {
         let Some(path) = self.path(request, &release.lock) else { return };
         let hold = release.hold;
+        let path = queue_path(path, release.mode);
         if !self.places.contains_key(&hold) {
             if !self.strays.contains_key(&hold) {
                 return self.answer(request, Body::Release(Released::Unknown));
@@ -31,6 +33,9 @@ impl Machine {
             self.release_simple(hold);
         } else if unclear {
             self.seek(hold, None);
+        } else if self.waits_for_permits(hold) {
+            // They may have been taken by now.
+            self.list_place(hold);
         } else {
             self.leave(hold, Then::Released);
         }
@@ -44,7 +49,9 @@ impl Machine {
         let Some(place) = self.places.get(&hold) else { return };
         let Some(node) = &place.node else { return };
         let delete = ZkWrite::Delete { path: node.path.clone() };
-        let op = if place.held {
+        let op = if place.permits.is_some() {
+            place.give_back()
+        } else if place.held {
             match self.note_of(place) {
                 Some(note) => ZkOp::Multi(vec![note, delete]),
                 None => ZkOp::Delete { path: node.path.clone() },
@@ -60,6 +67,9 @@ impl Machine {
 
     /// What a holder says as it goes; `None` where it may say nothing.
     fn note_of(&self, place: &Place) -> Option<ZkWrite> {
+        if place.permits.is_some() {
+            return None;
+        }
         let sequence = place.node.as_ref()?.sequence;
         let note = Note { released: true, sequence, abandoned: self.word_of(place)? };
         Some(ZkWrite::Set { path: place.parent.clone(), data: note.encode() })
@@ -93,6 +103,10 @@ impl Machine {
         let Some(place) = self.places.get_mut(&hold) else { return };
         match place.take(&Part::Delete) {
             Some(Ok(ZkReply::Done)) => self.gone(hold, true),
+            Some(Err(error)) if place.permits.is_some() => match is_missing(&error) {
+                true => self.gone(hold, false),
+                false => self.leave_failed(hold, &error),
+            },
             Some(Err(ZkError::At(0, error))) if !place.held => match *error {
                 // The one before went in the same moment: perhaps this is the first now.
                 ZkError::NoNode => self.list_place(hold),
@@ -115,8 +129,10 @@ impl Machine {
     /// The node is gone: by this very call, or before.
     fn gone(&mut self, hold: HoldId, by_us: bool) {
         let Some(place) = self.forget(hold) else { return };
-        if by_us {
+        if by_us && place.permits.is_none() {
             self.note_last(&place);
+        } else if !by_us {
+            self.drop_leases(&place);
         }
         let Some(Ask { request, what, .. }) = place.ask else { return };
         match what {
@@ -182,6 +198,9 @@ impl Machine {
         let note = self.places.get(&hold).filter(|place| place.held).and_then(|p| self.note_of(p));
         if let Some(place) = self.places.get_mut(&hold) {
             place.ask = None;
+            if place.permits.is_some() {
+                return Some((Part::GiveUp(hold), place.give_back()));
+            }
         }
         let delete = ZkWrite::Delete { path: node.path };
         Some((Part::GiveUp(hold), ZkOp::Multi(note.into_iter().chain([delete]).collect())))
@@ -200,6 +219,7 @@ impl Machine {
                 self.forget(old);
             }
             Err(error) => {
+                self.give_up_failed(old);
                 let there = !is_missing(&error)
                     || (error == ZkError::NoNode && planted!(ZkNextNodeDeleted));
                 if let Some(Place { node: Some(node), parent, .. }) = self.forget(old)

@@ -144,9 +144,7 @@ impl Machine {
                 Op::Convert(_) => {
                     self.fail(id, Failure::Refused(crate::store::convert_unsupported()));
                 }
-                Op::Resize(_) => {
-                    self.fail(id, Failure::Refused(crate::store::resize_unsupported()));
-                }
+                Op::Resize(resize) => self.resize(id, resize),
                 Op::Break(what) => self.break_lock(id, what),
                 Op::Revoke(name) => self.revoke(id, name),
                 Op::Time => self.time(id),
@@ -317,7 +315,8 @@ impl Machine {
     /// What the engine is told of a hold that is granted, counted from `from`.
     pub(crate) fn granted(&self, place: &Place, from: Time) -> State {
         let token = place.node.as_ref().map(|node| node.token).or(place.shared).unwrap_or(0);
-        let end = if place.mode == Mode::Shared {
+        // Neither readers nor permits are handed on within a client.
+        let end = if place.mode != Mode::Exclusive {
             token
         } else if planted!(ZkTokensCollide) {
             token + 4 * TOKENS
@@ -349,6 +348,7 @@ impl Machine {
             self.unwatch(&before.path.clone(), hold);
         }
         self.unwatch(&place.parent.clone(), hold);
+        self.unwatch_permits(&place, hold);
         self.stale.retain(|other| *other != hold);
         Some(place)
     }

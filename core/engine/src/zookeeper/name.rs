@@ -96,6 +96,34 @@ pub(crate) fn node_stem(parent: &str, hold: HoldId, kind: Kind) -> String {
     format!("{parent}/_c_{a}-{b}-{c}-{d}-{e}-{}", kind.mark())
 }
 
+/// Below a semaphore's node: a mutex, which gives the order, and the permits that are out.
+pub(crate) const LOCKS: &str = "locks";
+pub(crate) const LEASES: &str = "leases";
+const LEASE: &str = "lease-";
+
+/// What a hold's leases are called up to the digits that the server adds.
+pub(crate) fn lease_stem(leases: &str, hold: HoldId) -> String {
+    let lock = node_stem(leases, hold, Kind::Lock);
+    lock.strip_suffix(Kind::Lock.mark()).unwrap_or(&lock).to_owned() + LEASE
+}
+
+/// The hold whose lease it is; `Some(None)` for one without an id.
+pub(crate) fn lease_of(name: &str) -> Option<Option<HoldId>> {
+    let (id, digits) = name.rsplit_once(LEASE)?;
+    digits.parse::<i32>().ok()?;
+    let id = id.strip_prefix("_c_").and_then(|id| id.strip_suffix('-'));
+    Some(id.and_then(parse_id))
+}
+
+/// An id as Curator writes it.
+fn parse_id(id: &str) -> Option<HoldId> {
+    let lengths: Vec<usize> = id.split('-').map(str::len).collect();
+    if lengths != [8, 4, 4, 4, 12] {
+        return None;
+    }
+    HoldId::parse(&id.replace('-', "").to_ascii_lowercase())
+}
+
 /// By which of Curator's recipes a participant takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
@@ -169,14 +197,7 @@ impl Participant {
             return None;
         }
         let sequence = digits.parse().ok()?;
-        let hold = name[..at].strip_prefix("_c_").and_then(|id| {
-            let id = id.strip_suffix('-')?;
-            let lengths: Vec<usize> = id.split('-').map(str::len).collect();
-            if lengths != [8, 4, 4, 4, 12] {
-                return None;
-            }
-            HoldId::parse(&id.replace('-', "").to_ascii_lowercase())
-        });
+        let hold = name[..at].strip_prefix("_c_").and_then(|id| parse_id(id.strip_suffix('-')?));
         Some(Participant { name: name.to_owned(), hold, sequence, kind })
     }
 

@@ -50,11 +50,23 @@ impl Note {
     }
 }
 
+/// In a semaphore's node: how many permits there are.
+pub(crate) fn encode_permits(of: u32) -> Vec<u8> {
+    format!("{STAMP}permits {of}").into_bytes()
+}
+
+/// `None` for what is not ours.
+pub(crate) fn parse_permits(data: &[u8]) -> Option<u32> {
+    std::str::from_utf8(data).ok()?.strip_prefix(STAMP)?.strip_prefix("permits ")?.parse().ok()
+}
+
 /// In the node of a holder or waiter: who it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Badge {
     /// Its session's timeout.
     pub timeout: Duration,
+    /// How many permits it waits for.
+    pub permits: u32,
     /// The client's id.
     pub client: String,
     /// The client's label.
@@ -63,21 +75,31 @@ pub(crate) struct Badge {
 
 impl Badge {
     pub fn encode(client: &ClientId, timeout: Duration) -> Vec<u8> {
-        format!("{STAMP}{} {} {}", timeout.as_millis(), client.id(), client.label()).into_bytes()
+        Badge::encode_for(client, timeout, None)
+    }
+
+    /// Who waits for permits says for how many.
+    pub fn encode_for(client: &ClientId, timeout: Duration, permits: Option<u32>) -> Vec<u8> {
+        let permits = permits.map(|count| format!("/{count}")).unwrap_or_default();
+        let timeout = timeout.as_millis();
+        format!("{STAMP}{timeout}{permits} {} {}", client.id(), client.label()).into_bytes()
     }
 
     /// `None` for a node that is not ours.
     pub fn parse(data: &[u8]) -> Option<Badge> {
         let mut words = std::str::from_utf8(data).ok()?.strip_prefix(STAMP)?.splitn(3, ' ');
-        let timeout = Duration::from_millis(words.next()?.parse().ok()?);
+        let first = words.next()?;
+        let (timeout, permits) = first.split_once('/').unwrap_or((first, "1"));
+        let timeout = Duration::from_millis(timeout.parse().ok()?);
+        let permits = permits.parse().ok()?;
         let client = words.next()?.to_owned();
-        Some(Badge { timeout, client, label: words.next().unwrap_or_default().to_owned() })
+        Some(Badge { timeout, permits, client, label: words.next().unwrap_or_default().to_owned() })
     }
 
     /// The badge of a stranger, from whatever its node says; Curator writes its host's address.
     pub fn stranger(data: &[u8]) -> Badge {
         let text = String::from_utf8_lossy(data);
         let label = text.chars().filter(|c| !c.is_control()).take(crate::id::MAX_LABEL).collect();
-        Badge { timeout: Duration::ZERO, client: "curator".to_owned(), label }
+        Badge { timeout: Duration::ZERO, permits: 1, client: "curator".to_owned(), label }
     }
 }

@@ -7,6 +7,7 @@ use crate::request::{Mode, Release, RequestId};
 use crate::time::Time;
 use crate::zookeeper::name::{Kind, holders, queue};
 use crate::zookeeper::next::Last;
+use crate::zookeeper::permits::Permits;
 use crate::zookeeper::verdict::View;
 use crate::zookeeper::wire::{ZkError, ZkReply};
 
@@ -81,6 +82,16 @@ pub(crate) enum Step {
     Leave(Then),
     /// The container is deleted with the node, to be made anew.
     Renew,
+    /// What a semaphore left below the lock's node is deleted.
+    Clear,
+    /// First at a semaphore: the number of permits is being set.
+    Count,
+    /// First at a semaphore, which has no room: the watches are being set.
+    Await,
+    /// The permits are being taken.
+    Grant,
+    /// These leases were found: are they this session's?
+    Claim(Vec<String>),
 }
 
 /// What is answered when the node is gone.
@@ -106,6 +117,11 @@ pub(crate) enum Part {
     Before,
     /// A participant of another kind.
     Stranger,
+    /// A semaphore's own node: its children.
+    Above,
+    /// The permits that are out.
+    Leases,
+    Grant,
     Delete,
 }
 
@@ -153,6 +169,9 @@ pub(crate) struct Place {
     /// The node is made without a list: it may be the next after this.
     pub last: Option<Last>,
 
+    /// Of a semaphore: what it takes.
+    pub permits: Option<Permits>,
+
     /// Which batch is under way; results of earlier ones do not count.
     pub serial: u32,
     pub pending: u32,
@@ -181,12 +200,16 @@ impl Place {
             doomed: false,
             parting: false,
             unasked: false,
-            verdict: Abandoned::Unknown,
+            verdict: match mode {
+                Mode::Permits { .. } => Abandoned::No,
+                Mode::Exclusive | Mode::Shared => Abandoned::Unknown,
+            },
             others: 0,
             again: false,
             waited: false,
             founded: 0,
             last: None,
+            permits: Permits::of(mode),
             serial: 0,
             pending: 0,
             heard: Vec::new(),
@@ -203,6 +226,12 @@ impl Place {
     /// What the hold's own node is.
     pub fn kind_held(&self) -> Option<Kind> {
         self.node.as_ref().map(|node| node.kind)
+    }
+
+    /// Whether the node is the hold's own, or one of them.
+    pub fn owns(&self, path: &str) -> bool {
+        self.node.as_ref().is_some_and(|node| node.path == path)
+            || self.permits.as_ref().is_some_and(|it| it.leases.iter().any(|one| one == path))
     }
 
     /// Whether the engine waits for the node's end.

@@ -5,11 +5,14 @@ use std::time::Duration;
 use crate::id::HoldId;
 use crate::name::Name;
 use crate::reply::{Abandoned, Body, Broken, Failure, HoldInfo, LockInfo, WaiterInfo};
-use crate::request::{Break, RequestId};
+use crate::request::{Break, Mode, RequestId, Resize};
+use crate::store::other_kind;
 use crate::zookeeper::machine::{Aim, Machine, TOKENS};
-use crate::zookeeper::name::{Participant, holders, name_of, queue};
-use crate::zookeeper::note::{Badge, Note, REVOKE};
+use crate::zookeeper::name::{LEASES, LOCKS, Participant, holders, lease_of, name_of, queue};
+use crate::zookeeper::note::{Badge, Note, REVOKE, encode_permits, parse_permits};
+use crate::zookeeper::permits::{check_permits, is_semaphores};
 use crate::zookeeper::refusal::{failure, is_missing};
+use crate::zookeeper::semaphore::Semaphore;
 use crate::zookeeper::simple;
 use crate::zookeeper::walk::{Visit, Walk};
 use crate::zookeeper::wire::{Stat, ZkError, ZkOp, ZkReply, ZkWrite};
@@ -38,17 +41,25 @@ enum Asked {
         queue: Vec<Participant>,
         nodes: Vec<Option<(Stat, Vec<u8>)>>,
         note: Option<Note>,
+        semaphore: Semaphore,
     },
     List(Walk),
+    Resize {
+        of: u32,
+        resized: bool,
+        semaphore: Semaphore,
+    },
     Break {
         what: Break,
         /// Whose nodes they are, that are looked at or deleted.
         holders: Vec<Participant>,
         broken: Broken,
+        semaphore: Semaphore,
     },
     Revoke {
         /// How many holders there are.
         told: usize,
+        semaphore: Semaphore,
     },
     Time,
 }
@@ -58,6 +69,10 @@ enum Asked {
 pub(crate) enum Question {
     Sync,
     Queue,
+    /// The permits that are out.
+    Leases,
+    /// Who queues for permits.
+    Waiters,
     /// Since when this one has the lock.
     Holder(usize),
     Note,
@@ -91,7 +106,13 @@ impl Machine {
 
     pub(super) fn inspect(&mut self, request: RequestId, name: Name) {
         let Some(path) = self.path(request, &name) else { return };
-        let asked = Asked::Inspect { name, queue: Vec::new(), nodes: Vec::new(), note: None };
+        let asked = Asked::Inspect {
+            name,
+            queue: Vec::new(),
+            nodes: Vec::new(),
+            note: None,
+            semaphore: Semaphore::default(),
+        };
         let id = self.ask(request, path.clone(), asked);
         self.put(id, Question::Sync, ZkOp::Sync { path: path.clone() });
         if !self.is_simple() {
@@ -103,13 +124,32 @@ impl Machine {
 
     pub(super) fn break_lock(&mut self, request: RequestId, what: Break) {
         let Some(path) = self.path(request, &what.lock) else { return };
-        let asked = Asked::Break { what, holders: Vec::new(), broken: Broken::NotHeld };
+        let asked = Asked::Break {
+            what,
+            holders: Vec::new(),
+            broken: Broken::NotHeld,
+            semaphore: Semaphore::default(),
+        };
         self.find_holder(request, path, asked);
     }
 
     pub(super) fn revoke(&mut self, request: RequestId, name: Name) {
         let Some(path) = self.path(request, &name) else { return };
-        self.find_holder(request, path, Asked::Revoke { told: 0 });
+        let asked = Asked::Revoke { told: 0, semaphore: Semaphore::default() };
+        self.find_holder(request, path, asked);
+    }
+
+    pub(super) fn resize(&mut self, request: RequestId, resize: Resize) {
+        let Some(path) = self.path(request, &resize.lock) else { return };
+        let of = resize.of;
+        if self.is_simple() {
+            return self.fail(request, Failure::Refused(crate::store::mode_unsupported()));
+        }
+        if let Err(refusal) = check_permits(Mode::Permits { count: 1, of }) {
+            return self.fail(request, Failure::Refused(refusal));
+        }
+        let asked = Asked::Resize { of, resized: false, semaphore: Semaphore::default() };
+        self.find_holder(request, path, asked);
     }
 
     fn find_holder(&mut self, request: RequestId, path: String, asked: Asked) {
@@ -153,8 +193,14 @@ impl Machine {
     ) {
         let Some(query) = self.queries.get_mut(&id) else { return };
         query.pending -= 1;
-        match (question, result) {
+        match (question.clone(), result) {
             (Question::Queue, Ok(ZkReply::Children { names, .. })) => self.saw_queue(id, &names),
+            (Question::Leases | Question::Waiters, Err(ZkError::NoNode)) => {
+                self.saw_semaphore(id, &question, &[]);
+            }
+            (Question::Leases | Question::Waiters, Ok(ZkReply::Children { names, .. })) => {
+                self.saw_semaphore(id, &question, &names);
+            }
             (Question::Queue, Ok(ZkReply::Exists(Some(stat)))) if stat.ephemeral_owner != 0 => {
                 self.saw_simple(id, None, stat);
             }
@@ -176,14 +222,16 @@ impl Machine {
             (Question::Walk(visit), Ok(ZkReply::Children { names, stat })) => {
                 self.walked(id, &visit, &names, stat);
             }
-            (Question::Act(_), Ok(_)) => {
-                if let Asked::Break { broken, .. } = &mut query.asked {
+            (Question::Act(_), Ok(_)) => match &mut query.asked {
+                Asked::Break { broken, .. } => {
                     *broken = match *broken {
                         Broken::Ended(count) => Broken::Ended(count + 1),
                         _ => Broken::Ended(1),
                     };
                 }
-            }
+                Asked::Resize { resized, .. } => *resized = true,
+                _ => {}
+            },
             (Question::Act(at), Err(ZkError::At(0, error))) if *error == ZkError::NoAuth => {
                 // The note may not be written: then without it.
                 if let Asked::Break { holders, .. } = &query.asked
@@ -195,7 +243,9 @@ impl Machine {
             }
             (Question::Act(at), Err(error)) if is_missing(&error) => match &mut query.asked {
                 // It went by itself meanwhile.
-                Asked::Revoke { told } => *told -= 1,
+                Asked::Revoke { told, .. } => *told -= 1,
+                // Whoever was there: whether anybody else is.
+                Asked::Resize { .. } => self.look(id),
                 _ => self.look_on(id, at),
             },
             (Question::Node(at), Err(ZkError::NoAuth)) => {
@@ -230,10 +280,29 @@ impl Machine {
     fn saw_queue(&mut self, id: u64, names: &[String]) {
         let Some(query) = self.queries.get_mut(&id) else { return };
         let (all, _) = queue(names);
+        if all.is_empty() && names.iter().any(|name| is_semaphores(name)) {
+            return self.look_at_semaphore(id);
+        }
+        if let Asked::Resize { of, .. } = query.asked
+            && !all.is_empty()
+        {
+            let refusal = other_kind(0, Mode::Permits { count: 1, of });
+            query.failed = Some(Failure::Refused(refusal));
+            return;
+        }
+        self.saw_all(id, &all);
+    }
+
+    /// All that hold, and then those that wait.
+    pub(super) fn saw_all(&mut self, id: u64, all: &[Participant]) {
+        let Some(query) = self.queries.get_mut(&id) else { return };
         let path = query.path.clone();
+        let count = query.asked.semaphore().and_then(|it| it.holders());
+        let holding = count.unwrap_or_else(|| holders(all));
         match &mut query.asked {
             Asked::Inspect { queue, nodes, .. } => {
-                queue.clone_from(&all);
+                queue.clear();
+                queue.extend_from_slice(all);
                 *nodes = vec![None; all.len()];
                 for (at, one) in all.iter().take(READ).enumerate() {
                     let path = node_of(&path, one);
@@ -242,7 +311,7 @@ impl Machine {
             }
             Asked::Break { what, holders: meant, .. } => {
                 let many = all.first().is_some_and(|first| first.kind.reads());
-                let held = all.iter().take(holders(&all).min(READ)).filter(|one| {
+                let held = all.iter().take(holding.min(READ)).filter(|one| {
                     // Of many only the one that is named is looked at.
                     !many || what.hold.is_none_or(|hold| one.hold == Some(hold))
                 });
@@ -253,12 +322,41 @@ impl Machine {
                 }
             }
             Asked::Revoke { .. } => {
-                for (at, one) in all.iter().take(holders(&all).min(ASKED)).enumerate() {
+                for (at, one) in all.iter().take(holding.min(ASKED)).enumerate() {
                     self.tell(id, at, node_of(&path, one));
                 }
             }
-            Asked::List(_) | Asked::Time => {}
+            Asked::List(_) | Asked::Time | Asked::Resize { .. } => {}
         }
+    }
+
+    /// A semaphore: what is out, and then who queues for it.
+    fn look_at_semaphore(&mut self, id: u64) {
+        let Some(query) = self.queries.get(&id) else { return };
+        let (leases, locks) =
+            (format!("{}/{LEASES}", query.path), format!("{}/{LOCKS}", query.path));
+        self.put(id, Question::Leases, ZkOp::Children { path: leases, watch: false });
+        self.put(id, Question::Waiters, ZkOp::Children { path: locks, watch: false });
+    }
+
+    fn saw_semaphore(&mut self, id: u64, question: &Question, names: &[String]) {
+        let Some(query) = self.queries.get_mut(&id) else { return };
+        let path = query.path.clone();
+        let Some(semaphore) = query.asked.semaphore_mut() else { return };
+        if matches!(question, Question::Leases) {
+            return semaphore.lent(names);
+        }
+        let all = semaphore.with_waiters(&queue(names).0);
+        if let Asked::Resize { of, .. } = query.asked {
+            // Whoever is there keeps the number from being another's.
+            if let Some(one) = all.first() {
+                let check = ZkWrite::Check { path: node_of(&path, one) };
+                let set = ZkWrite::Set { path, data: encode_permits(of) };
+                self.put(id, Question::Act(0), ZkOp::Multi(vec![check, set]));
+            }
+            return;
+        }
+        self.saw_all(id, &all);
     }
 
     /// The one node that stands for the lock in the simple recipe.
@@ -281,8 +379,10 @@ impl Machine {
     fn saw_holder(&mut self, id: u64, at: usize, stat: Stat) {
         let simple = self.is_simple();
         let Some(query) = self.queries.get_mut(&id) else { return };
-        let (what, holders, broken) = match &mut query.asked {
-            Asked::Break { what, holders, broken } => (what, holders, broken),
+        let (what, holders, (broken, semaphore)) = match &mut query.asked {
+            Asked::Break { what, holders, broken, semaphore } => {
+                (what, holders, (broken, semaphore))
+            }
             // The holder's node could not be read.
             Asked::Inspect { nodes, .. } => {
                 if let Some(node) = nodes.get_mut(at) {
@@ -305,7 +405,10 @@ impl Machine {
                 path: query.path.clone(),
                 data: Note { released, sequence, abandoned }.encode(),
             });
-            let parts = note.into_iter().chain([ZkWrite::Delete { path }]).collect();
+            let others = semaphore.others(&holder.name);
+            let others = others.iter().map(|name| format!("{}/{LEASES}/{name}", query.path));
+            let deletes = [path].into_iter().chain(others).map(|path| ZkWrite::Delete { path });
+            let parts = note.into_iter().chain(deletes).collect();
             self.put(id, Question::Act(at), ZkOp::Multi(parts));
         }
     }
@@ -313,7 +416,7 @@ impl Machine {
     /// Tells a holder that the lock is wanted.
     fn tell(&mut self, id: u64, at: usize, path: String) {
         let Some(query) = self.queries.get_mut(&id) else { return };
-        if let Asked::Revoke { told } = &mut query.asked {
+        if let Asked::Revoke { told, .. } = &mut query.asked {
             *told += 1;
             self.put(id, Question::Act(at), ZkOp::Set { path, data: REVOKE.to_vec() });
         }
@@ -322,8 +425,11 @@ impl Machine {
     fn saw_note(&mut self, id: u64, data: Vec<u8>, stat: Stat) {
         let simple = self.is_simple();
         let Some(query) = self.queries.get_mut(&id) else { return };
-        let Asked::Inspect { queue, nodes, note, .. } = &mut query.asked else { return };
+        let Asked::Inspect { queue, nodes, note, semaphore, .. } = &mut query.asked else {
+            return;
+        };
         if !simple {
+            semaphore.of = parse_permits(&data);
             *note = Note::parse(&data);
         } else if stat.ephemeral_owner != 0 {
             let hold = simple::owner(&data).map(|(hold, _)| hold);
@@ -348,13 +454,29 @@ impl Machine {
         if is_lock && let Some(name) = name_at(&visit.path) {
             walk.found(name);
         }
+        if names.iter().any(|name| lease_of(name).is_some())
+            && let Some(name) = visit.path.strip_suffix(LEASES).and_then(|it| it.strip_suffix('/'))
+            && let Some(name) = name_at(name)
+        {
+            walk.found(name);
+        }
+        let is_semaphore = [LOCKS, LEASES].iter().all(|one| names.iter().any(|name| name == one));
         let base = if visit.path == "/" { "" } else { &visit.path };
         let children = names
             .iter()
             .filter(|name| Participant::parse(name).is_none())
             .filter(|name| !(base.is_empty() && *name == "zookeeper"))
+            .filter(|name| !(is_semaphore && *name == LOCKS))
             .map(|name| format!("{base}/{name}"));
-        walk.saw(visit, children.filter_map(|child| Some((name_at(&child)?, child))));
+        let leases = format!("{base}/{LEASES}");
+        walk.saw(
+            visit,
+            // What is out tells of the semaphore, whose name comes before all that lies below it.
+            children.filter_map(|child| match is_semaphore && child == leases {
+                true => Some((name_at(base)?, child)),
+                false => Some((name_at(&child)?, child)),
+            }),
+        );
     }
 
     fn finish_query(&mut self, id: u64) {
@@ -377,13 +499,36 @@ impl Machine {
         let body = match query.asked {
             Asked::Time => Body::Time,
             Asked::Break { broken, .. } => Body::Break(broken),
-            Asked::Revoke { told } => Body::Revoke(told > 0),
+            Asked::Revoke { told, .. } => Body::Revoke(told > 0),
+            Asked::Resize { resized, .. } => Body::Resize(resized),
             Asked::List(walk) => Body::List(walk.names()),
-            Asked::Inspect { name, queue, nodes, note } => {
-                Body::Inspect(info(name, &queue, nodes, note))
+            Asked::Inspect { name, queue, nodes, note, semaphore } => {
+                Body::Inspect(info(name, &queue, nodes, note, &semaphore))
             }
         };
         self.answer(query.request, body);
+    }
+}
+
+impl Asked {
+    fn semaphore(&self) -> Option<&Semaphore> {
+        match self {
+            Asked::Inspect { semaphore, .. }
+            | Asked::Resize { semaphore, .. }
+            | Asked::Break { semaphore, .. }
+            | Asked::Revoke { semaphore, .. } => Some(semaphore),
+            Asked::List(_) | Asked::Time => None,
+        }
+    }
+
+    fn semaphore_mut(&mut self) -> Option<&mut Semaphore> {
+        match self {
+            Asked::Inspect { semaphore, .. }
+            | Asked::Resize { semaphore, .. }
+            | Asked::Break { semaphore, .. }
+            | Asked::Revoke { semaphore, .. } => Some(semaphore),
+            Asked::List(_) | Asked::Time => None,
+        }
     }
 }
 
@@ -407,6 +552,7 @@ fn info(
     queue: &[Participant],
     nodes: Vec<Option<(Stat, Vec<u8>)>>,
     note: Option<Note>,
+    semaphore: &Semaphore,
 ) -> Option<LockInfo> {
     if queue.is_empty() && note.is_none() {
         return None;
@@ -414,18 +560,19 @@ fn info(
     let abandoned = match note {
         Some(Note { released: true, abandoned, .. }) => abandoned,
         Some(_) if queue.is_empty() => Abandoned::Yes,
+        None if semaphore.holders().is_some() => Abandoned::No,
         _ => Abandoned::Unknown,
     };
     let newest = nodes.iter().flatten().map(|(stat, _)| token(stat)).max().unwrap_or(0);
     let mut holds = Vec::new();
     let mut waiters = Vec::new();
     let mut held = 0;
-    let holding = holders(queue);
+    let holding = semaphore.holders().unwrap_or_else(|| holders(queue));
     for (at, (one, node)) in queue.iter().zip(nodes).enumerate() {
         let (stat, data) = node.unwrap_or_default();
         let badge = Badge::parse(&data).unwrap_or_else(|| Badge::stranger(&data));
         let hold = one.hold.unwrap_or(HoldId(0));
-        let mode = one.kind.mode();
+        let mode = semaphore.mode(at, &badge).unwrap_or(one.kind.mode());
         if at < holding {
             let token = token(&stat);
             held = held.max(token);

@@ -84,8 +84,12 @@ impl Machine {
                 place
                     .heard
                     .push((Part::List, Ok(ZkReply::Children { names, stat: Stat::default() })));
+                let permits = place.permits.is_some();
                 if self.adopt(hold, path, stat) {
-                    self.listed(hold);
+                    match permits {
+                        true => self.list_place(hold),
+                        false => self.listed(hold),
+                    }
                 }
             }
             Some(Ok(ZkReply::Exists(Some(_)))) => {

@@ -59,6 +59,7 @@ impl Machine {
     pub(super) fn stray_heard(&mut self, hold: HoldId, result: Result<ZkReply, ZkError>) {
         let Some(parent) = self.strays.get(&hold).map(|stray| stray.parent.clone()) else { return };
         if let Ok(ZkReply::Children { names, .. }) = result {
+            self.clear_leases(&parent, &names);
             self.clear_strays(&parent, &queue(&names).0);
         }
     }

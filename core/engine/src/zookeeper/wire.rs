@@ -68,8 +68,8 @@ pub enum ZkOp {
         /// The new data.
         data: Vec<u8>,
     },
-    /// All of these, or none. Answered by [`ZkReply::Done`], or by the error of the first that
-    /// cannot be done, as [`ZkError::At`].
+    /// All of these, or none. Answered by [`ZkReply::Done`], where nodes are made by
+    /// [`ZkReply::Made`], or by the error of the first that cannot be done, as [`ZkError::At`].
     Multi(Vec<ZkWrite>),
     /// A round trip through the leader, after which this server has all that came before.
     /// Answered by [`ZkReply::Done`].
@@ -148,6 +148,9 @@ pub enum ZkReply {
         /// Its stat.
         stat: Stat,
     },
+    /// These nodes were made by a multi, with their paths. Some servers do not tell their stats, which
+    /// are without a czxid then.
+    Made(Vec<(String, Stat)>),
     /// Whether the node is there.
     Exists(Option<Stat>),
     /// A node's data.

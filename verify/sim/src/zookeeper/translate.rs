@@ -79,7 +79,17 @@ fn reply(result: Result<Answer, Lost>, dice: &mut Dice) -> Result<ZkReply, ZkErr
             }
             Ok(ZkReply::Children { names, stat: wire(stat) })
         }
-        Ok(Answer::Done | Answer::Set(_) | Answer::Multi(_)) => Ok(ZkReply::Done),
+        Ok(Answer::Done | Answer::Set(_)) => Ok(ZkReply::Done),
+        Ok(Answer::Multi(answers)) => {
+            let made: Vec<(String, WireStat)> = answers
+                .into_iter()
+                .filter_map(|answer| match answer {
+                    Answer::Created { path, stat } => Some((path, wire(stat))),
+                    _ => None,
+                })
+                .collect();
+            Ok(if made.is_empty() { ZkReply::Done } else { ZkReply::Made(made) })
+        }
         Err(Lost::NotSent) => Err(ZkError::NotSent),
         Err(Lost::Failure(failure)) => Err(error(failure)),
         Err(Lost::Part(failure)) => Err(ZkError::At(failure.index, Box::new(error(failure)))),

@@ -7,6 +7,7 @@ mod modes;
 mod names;
 mod next;
 mod owner;
+mod permits;
 mod query;
 mod said;
 mod session;

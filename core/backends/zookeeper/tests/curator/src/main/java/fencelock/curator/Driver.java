@@ -7,16 +7,20 @@ import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.Collection;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
+import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.retry.RetryForever;
 
@@ -29,6 +33,9 @@ import org.apache.curator.retry.RetryForever;
  * acquire TAG CLIENT PATH [WAIT_MS]   asked TAG, then granted TAG at=… node=… token=… | timeout TAG
  * read TAG CLIENT PATH [WAIT_MS]      the same, to read; write: to write, by a read-write lock
  * revocable TAG CLIENT PATH           the same; `wanted TAG` when somebody asks for it
+ * take TAG CLIENT PATH OF [COUNT]     asked TAG, then granted TAG: permits of a semaphore
+ * back TAG                            returned TAG: all of them
+ * crowd TAG CLIENT PATH OF N FOLDER   crowded TAG over=…: N times, each with a file, of which there are never more than OF
  * release TAG                         released TAG at=… (when it was called) | failed TAG why
  * participants CLIENT PATH            participants CLIENT node,node…
  * revoke CLIENT NODE                  revoking CLIENT
@@ -43,6 +50,7 @@ public final class Driver {
     private final Map<String, CuratorFramework> clients = new ConcurrentHashMap<>();
     private final Map<String, ExecutorService> threads = new ConcurrentHashMap<>();
     private final Map<String, InterProcessMutex> locks = new ConcurrentHashMap<>();
+    private final Map<String, Collection<Lease>> leases = new ConcurrentHashMap<>();
 
     /** A mutex that says which node it has. */
     static final class Mutex extends InterProcessMutex {
@@ -68,7 +76,7 @@ public final class Driver {
             String tag = words[1];
             switch (words[0]) {
                 // Those that wait have a thread each.
-                case "acquire", "read", "write", "revocable", "release", "contend", "measure" -> driver.threads
+                case "acquire", "read", "write", "revocable", "release", "contend", "measure", "take", "back", "crowd" -> driver.threads
                         .computeIfAbsent(tag, it -> Executors.newSingleThreadExecutor())
                         .execute(() -> attempt(tag, () -> driver.obey(words)));
                 default -> attempt(tag, () -> driver.obey(words));
@@ -131,6 +139,19 @@ public final class Driver {
                 say("revoking " + tag);
             }
             case "contend" -> contend(tag, words);
+            case "take" -> {
+                InterProcessSemaphoreV2 semaphore = semaphore(words);
+                say("asked " + tag);
+                leases.put(tag, semaphore.acquire(words.length > 5 ? Integer.parseInt(words[5]) : 1));
+                say("granted " + tag);
+            }
+            case "back" -> {
+                for (Lease lease : leases.remove(tag)) {
+                    lease.close();
+                }
+                say("returned " + tag);
+            }
+            case "crowd" -> crowd(tag, words);
             case "measure" -> {
                 int count = Integer.parseInt(words[4]);
                 say("measured " + tag + " " + Measure.run(tag, clients.get(words[2]), words[3], count));
@@ -160,6 +181,27 @@ public final class Driver {
     /** What a service that fences would use: comparable with the tokens of ours. */
     private long token(String client, String node) throws Exception {
         return clients.get(client).checkExists().forPath(node).getCzxid() * 1024;
+    }
+
+    private InterProcessSemaphoreV2 semaphore(String[] words) {
+        return new InterProcessSemaphoreV2(clients.get(words[2]), words[3], Integer.parseInt(words[4]));
+    }
+
+    /** Each permit is a file while it is out; of more than there are, it was one too many. */
+    private void crowd(String tag, String[] words) throws Exception {
+        InterProcessSemaphoreV2 semaphore = semaphore(words);
+        Path folder = Path.of(words[6]);
+        int over = 0;
+        for (int turn = 0; turn < Integer.parseInt(words[5]); turn++) {
+            Lease lease = semaphore.acquire();
+            Path mark = Files.createFile(folder.resolve(tag + turn));
+            try (Stream<Path> out = Files.list(folder)) {
+                over += out.count() > Integer.parseInt(words[4]) ? 1 : 0;
+            }
+            Files.delete(mark);
+            lease.close();
+        }
+        say("crowded " + tag + " over=" + over);
     }
 
     /** Each hold makes a file that must not be there, writes its token, and takes the file away. */
