@@ -4,7 +4,7 @@ use std::time::Duration;
 
 #[cfg(unix)]
 use fencelock::blocking::{HostLoop, Hosted};
-use fencelock::{Metrics, blocking};
+use fencelock::{HoldId, Metrics, blocking};
 
 use crate::hold::Hold;
 use crate::operation::Operation;
@@ -107,6 +107,30 @@ impl Client {
         Ok(self.0.break_lock(name, token)?.into())
     }
 
+    /// Ends one hold of a lock, by the id and the token that an inspection shows.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for what is no hold's id; otherwise as [`fencelock::Client::break_hold`].
+    pub fn break_hold(&self, name: &str, token: u64, hold: &str) -> Result<Broken> {
+        Ok(self.0.break_hold(name, token, hold_id(hold)?)?.into())
+    }
+
+    /// See [`Client::break_hold`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` for what is no hold's id.
+    pub fn break_hold_async(
+        &self,
+        name: String,
+        token: u64,
+        hold: &str,
+        done: impl FnOnce(Result<Broken>) + Send + 'static,
+    ) -> Result<Operation> {
+        let (client, hold) = (self.0.asynchronous().clone(), hold_id(hold)?);
+        let ended = async move { Ok(client.break_hold(name, token, hold).await?.into()) };
+        Ok(Operation::start(ended, done))
+    }
+
     /// See [`Client::break_lock`].
     pub fn break_lock_async(
         &self,
@@ -199,6 +223,14 @@ impl Client {
     pub(crate) fn blocking(&self) -> &blocking::Client {
         &self.0
     }
+}
+
+fn hold_id(text: &str) -> Result<HoldId> {
+    HoldId::parse(text).ok_or_else(|| {
+        let text =
+            format!("{text:?} is no hold's id: an inspection shows its 32 hexadecimal digits");
+        Error::new(ErrorKind::InvalidArgument, text)
+    })
 }
 
 fn names(names: Vec<fencelock::Name>) -> Vec<String> {

@@ -44,6 +44,13 @@ impl Semaphore {
         Lock::new(self.inner.taking(count), self.client.clone())
     }
 
+    /// A handle that follows the number of those who hold or wait; see
+    /// [`fencelock::Semaphore::adopting`].
+    #[must_use]
+    pub fn adopting(self) -> Semaphore {
+        Semaphore { inner: self.inner.adopting(), ..self }
+    }
+
     /// Gives the semaphore `of` permits until nobody holds or waits; `false` when nobody does.
     ///
     /// # Errors

@@ -45,6 +45,7 @@ pub struct Lock {
     inner: Arc<LockRef>,
     identity: Identity,
     mode: Mode,
+    adopt: bool,
     lease: Option<Duration>,
     max_hold: Option<Duration>,
 }
@@ -52,7 +53,7 @@ pub struct Lock {
 impl Lock {
     pub(crate) fn new(inner: Arc<LockRef>) -> Lock {
         let (identity, mode) = (Identity::Ambient, Mode::Exclusive);
-        Lock { inner, identity, mode, lease: None, max_hold: None }
+        Lock { inner, identity, mode, adopt: false, lease: None, max_hold: None }
     }
 
     /// The lock is had to read and write.
@@ -63,6 +64,15 @@ impl Lock {
     /// The same lock, acquired in another mode.
     pub(crate) fn with_mode(&self, mode: Mode) -> Lock {
         Lock { mode, ..self.clone() }
+    }
+
+    /// While others hold or wait, their number of permits counts.
+    pub(crate) fn adopting(self) -> Lock {
+        Lock { adopt: true, ..self }
+    }
+
+    pub(crate) fn adopts(&self) -> bool {
+        self.adopt
     }
 
     /// The lock's name.
@@ -304,7 +314,7 @@ impl Lock {
             Owner::Explicit(owner) => Some(owner.clone()),
             Owner::Local(_) => None,
         };
-        let (lease, max_hold) = (self.lease, self.max_hold);
+        let (lease, max_hold, adopt) = (self.lease, self.max_hold, self.adopt);
         let listener = Listener::default();
         let shared = self.inner.shared();
         let handle = listener.clone();
@@ -317,7 +327,7 @@ impl Lock {
                 Limit::For(span) => Patience::Until(now + span),
                 Limit::Forever => Patience::Forever,
             };
-            let ask = Ask { owner, mode, lease, max_hold, patience, attach };
+            let ask = Ask { owner, mode, adopt, lease, max_hold, patience, attach };
             let acquired = core.engine.acquire(now, self.inner.key, ask, handle)?;
             if let Acquired::Granted(grant) = &acquired {
                 core.counts.granted(grant);

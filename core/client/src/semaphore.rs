@@ -69,6 +69,24 @@ impl Semaphore {
         Semaphore { lock: self.lock.max_hold(ceiling), ..self }
     }
 
+    /// Follows the number of those who hold or wait, where it is another than this handle's: for who cannot
+    /// know of a [`resize`](Semaphore::resize). The handle's own counts when nobody does, and is the most
+    /// that one acquire takes. More than there are is `InvalidArgument` then, as after a resize.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
+    /// # let client = fencelock::Client::connect("memory:").await?;
+    /// let one = client.semaphore("adopted", 5)?.acquire().await?;
+    /// let seats = client.semaphore("adopted", 2)?.adopting();
+    /// let two = seats.acquire_many(2).await?;
+    /// assert_eq!(seats.available_permits().await?, 2);
+    /// # drop((one, two)); Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn adopting(self) -> Semaphore {
+        Semaphore { lock: self.lock.adopting(), ..self }
+    }
+
     /// Takes a permit, waiting as long as it takes.
     ///
     /// # Errors
@@ -138,7 +156,7 @@ impl Semaphore {
         self.taking(count).start(Limit::For(limit))?.guard().await
     }
 
-    /// This handle's number less what the store says is taken at the time of asking. Good for display,
+    /// This handle's number, or the one that it [adopts](Semaphore::adopting), less what the store says is taken at the time of asking. Good for display,
     /// never for a decision: it may change before the answer arrives, who waits comes first, and whether
     /// others say the same number, only an acquire finds out.
     ///
@@ -156,7 +174,8 @@ impl Semaphore {
     /// fewer, nobody loses a permit, and nobody enters until enough have come back; who waits for more than
     /// there are fails with `InvalidArgument`. It is set, not added: to say it again changes nothing.
     ///
-    /// Everybody who comes after it must name the new number: this handle keeps the one it was told.
+    /// Everybody who comes after it must name the new number, or [adopt](Semaphore::adopting) it: this
+    /// handle keeps the one it was told.
     ///
     /// # Errors
     /// `InvalidArgument` for the number; `Misconfigured` while the name is a lock's; `Unsupported`,
@@ -179,8 +198,11 @@ impl Semaphore {
 
     /// How many permits a lock's state leaves.
     pub(crate) fn free(&self, info: Option<LockInfo>) -> u32 {
-        let holds = info.map(|info| info.holds).unwrap_or_default();
-        holds.iter().filter_map(|hold| hold.mode.permits()).fold(self.of, u32::saturating_sub)
+        let Some(info) = info else { return self.of };
+        let waiting = info.waiters.iter().map(|waiter| waiter.mode);
+        let number = info.holds.iter().map(|hold| hold.mode).chain(waiting).find_map(number_of);
+        let of = number.filter(|_| self.lock.adopts()).unwrap_or(self.of);
+        info.holds.iter().filter_map(|hold| hold.mode.permits()).fold(of, u32::saturating_sub)
     }
 
     /// A handle whose every acquire takes `count` permits, with the options that are set now. For code
@@ -200,6 +222,14 @@ impl Semaphore {
 
     pub(crate) fn lock(&self) -> &Lock {
         &self.lock
+    }
+}
+
+/// How many permits there are, as a hold or a waiter says.
+fn number_of(mode: Mode) -> Option<u32> {
+    match mode {
+        Mode::Permits { of, .. } => Some(of),
+        Mode::Exclusive | Mode::Shared => None,
     }
 }
 

@@ -77,6 +77,7 @@ on_every_store! {
         permits_are_counted_in_order,
         who_was_refused_is_told_of_what,
         permits_that_cannot_be_are_refused,
+        who_adopts_follows_the_number_of_others,
         a_drain_lets_readers_go_on_and_nobody_begin,
         a_close_ends_readers_and_permits,
         threads_share_too,

@@ -53,6 +53,8 @@ pub struct Ask {
     pub owner: Owner,
     /// How the hold shares the lock.
     pub mode: Mode,
+    /// While others hold or wait, their number of permits counts, and that of `mode` does not.
+    pub adopt: bool,
     /// An explicit lease: not renewed, ends on time. `None`: the client's lease, renewed.
     pub lease: Option<Duration>,
     /// A ceiling over the renewal, counted from the grant.
@@ -69,6 +71,7 @@ impl Ask {
         Ask {
             owner: Owner::Local(owner),
             mode: Mode::Exclusive,
+            adopt: false,
             lease: None,
             max_hold: None,
             patience: Patience::Forever,

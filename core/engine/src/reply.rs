@@ -188,6 +188,12 @@ pub enum RefusalKind {
     Again,
     /// Only an operator can mend it (password, permission, wrong type, newer layout, clock).
     Misconfigured,
+    /// As `Misconfigured`: those who hold or wait say another number of permits. Whoever adopts that asks
+    /// again with it.
+    OtherPermits {
+        /// How many they say.
+        of: u32,
+    },
     /// The store cannot do this.
     Unsupported,
 }

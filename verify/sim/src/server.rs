@@ -154,7 +154,7 @@ impl World {
             let foreign = self.now <= self.server.foreign[lock];
             if let (Op::Acquire(ask), Err(Failure::Refused(refusal))) = (op, result)
                 && ask.lock == name
-                && refusal.kind == RefusalKind::Misconfigured
+                && matches!(refusal.kind, RefusalKind::OtherPermits { .. })
                 && !foreign
             {
                 self.cover.add(Cover::OtherPermitsRefused);

@@ -200,7 +200,8 @@ impl World {
             Patience::Forever
         };
         let mut terms = Terms { lease: self.plan.options.lease, mode, ..Terms::default() };
-        let mut ask = Ask { owner, mode, lease: None, max_hold: None, patience, attach: None };
+        let mut ask =
+            Ask { owner, mode, adopt: false, lease: None, max_hold: None, patience, attach: None };
         if self.dice.chance(habits.lease) {
             // Often one that is over before its claim would be.
             let claim = self.plan.options.claim.as_nanos() as u64;

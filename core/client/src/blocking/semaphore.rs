@@ -56,6 +56,12 @@ impl Semaphore {
         Semaphore { inner: self.inner.max_hold(ceiling), ..self }
     }
 
+    /// Follows the number of those who hold or wait; see [`crate::Semaphore::adopting`].
+    #[must_use]
+    pub fn adopting(self) -> Semaphore {
+        Semaphore { inner: self.inner.adopting(), ..self }
+    }
+
     /// Takes a permit; see [`crate::Semaphore::acquire`].
     ///
     /// # Errors

@@ -482,6 +482,34 @@ pub async fn permits_that_cannot_be_are_refused(world: &World) {
     lock.release().await.unwrap();
 }
 
+pub async fn who_adopts_follows_the_number_of_others(world: &World) {
+    let (a, b) = (world.client().await, world.client().await);
+    if world.lacks(&a, Need::Permits) {
+        return;
+    }
+    let first = a.semaphore("x", 2).unwrap().acquire().await.unwrap();
+    let seats = b.semaphore("x", 5).unwrap();
+    assert_eq!(seats.acquire().await.unwrap_err().kind(), ErrorKind::Misconfigured);
+    let seats = seats.adopting();
+    let second = seats.try_acquire().await.unwrap();
+    assert_eq!((seats.permits(), seats.available_permits().await.unwrap()), (5, 0));
+    assert_eq!(seats.try_acquire().await.unwrap_err().kind(), ErrorKind::Contended);
+    let error = seats.acquire_many(3).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.message().contains('3') && error.message().contains('2'), "{error}");
+    let waiting = seats.clone();
+    let waiting = tokio::spawn(async move { waiting.acquire_many(2).await });
+    assert!(a.semaphore("x", 1).unwrap().resize(4).await.unwrap());
+    let two = soon("two of four", waiting).await.unwrap().unwrap();
+    assert_eq!(seats.available_permits().await.unwrap(), 0);
+    for guard in [first, second, two] {
+        guard.release().await.unwrap();
+    }
+    // Nobody has any: its own number counts again.
+    let five = seats.acquire_many(5).await.unwrap();
+    five.release().await.unwrap();
+}
+
 pub async fn a_drain_lets_readers_go_on_and_nobody_begin(world: &World) {
     let client = world.client().await;
     if world.lacks(&client, Need::Shared) || world.lacks(&client, Need::Permits) {

@@ -1,5 +1,6 @@
 //! One client's state machine.
 
+mod adopting;
 mod beat;
 mod call;
 mod clock;
@@ -484,7 +485,7 @@ fn hold_end(ask: &Ask, now: Time) -> Time {
 fn kind_of(kind: RefusalKind) -> ErrorKind {
     match kind {
         RefusalKind::Retry | RefusalKind::Again => ErrorKind::Unavailable,
-        RefusalKind::Misconfigured => ErrorKind::Misconfigured,
+        RefusalKind::Misconfigured | RefusalKind::OtherPermits { .. } => ErrorKind::Misconfigured,
         RefusalKind::Unsupported => ErrorKind::Unsupported,
     }
 }

@@ -161,8 +161,8 @@ impl<C: Clone> Engine<C> {
         entry.at = if entry.exposed_until > 0 { At::Unclear } else { At::Nowhere };
         let count = entry.mode.permits().unwrap_or(0);
         let text = format!(
-            "{count} permits were asked for, and the semaphore was resized and has {of}: ask for \
-             no more than these"
+            "{count} permits were asked for, and the semaphore has {of} for those who hold or wait \
+             now: ask for no more than these"
         );
         self.fail_waiters(now, key, &Error::new(ErrorKind::InvalidArgument, text), false);
         self.advance(now, key);
@@ -276,6 +276,10 @@ impl<C: Clone> Engine<C> {
                 // A full memory refuses what takes the lock, but not what gives it up.
                 self.split_after(now, key);
                 self.after_failure(now, key);
+            }
+            RefusalKind::OtherPermits { of } if self.adopts(key) => {
+                self.split_after(now, key);
+                self.adopt_permits(now, key, of);
             }
             kind => {
                 let error = Error::new(super::kind_of(kind), refusal.message);

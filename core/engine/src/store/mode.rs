@@ -135,6 +135,10 @@ impl Record {
 
 /// The name is another kind's: a semaphore's of so many permits, or, with 0, a lock's.
 pub(crate) fn other_kind(of: u32, asked: Mode) -> Refusal {
+    let kind = match (of, asked) {
+        (1.., Mode::Permits { .. }) => RefusalKind::OtherPermits { of },
+        _ => RefusalKind::Misconfigured,
+    };
     let message = match (of, asked) {
         (0, _) => "the name is a lock's: choose another name for the semaphore".to_owned(),
         (of, Mode::Permits { of: asked, .. }) => format!(
@@ -145,7 +149,7 @@ pub(crate) fn other_kind(of: u32, asked: Mode) -> Refusal {
             format!("the name is a semaphore's, of {of} permits: choose another name for the lock")
         }
     };
-    Refusal { kind: RefusalKind::Misconfigured, message }
+    Refusal { kind, message }
 }
 
 /// Whether holds of the two modes may belong to one name.

@@ -237,6 +237,7 @@ impl Ask1 {
     const TRY: fencelock_engine::Ask = fencelock_engine::Ask {
         owner: fencelock_engine::Owner::Local(1),
         mode: fencelock_engine::request::Mode::Exclusive,
+        adopt: false,
         lease: Some(Duration::from_secs(8)),
         max_hold: None,
         patience: Patience::Try,

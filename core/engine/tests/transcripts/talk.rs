@@ -204,7 +204,7 @@ impl Talk {
     }
 
     pub fn acquire(&mut self, call: u32, ask: Ask) {
-        let what = format!("acquire {call}: {ask:?}");
+        let what = format!("acquire {call}: {ask:?}").replace("adopt: false, ", "");
         match self.engine.acquire(self.time(), self.lock, ask, call) {
             Ok(Acquired::Granted(grant)) => {
                 self.holds.insert(call, grant.hold);

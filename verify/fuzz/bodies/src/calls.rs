@@ -124,7 +124,8 @@ impl Play {
         let lease = (bytes.below(4) == 0).then(|| span(bytes));
         let max_hold = (bytes.below(8) == 0).then(|| span(bytes));
         let attach = (bytes.below(16) == 0).then(|| Token(token(bytes)));
-        let ask = Ask { owner, mode: Mode::Exclusive, lease, max_hold, patience, attach };
+        let mode = Mode::Exclusive;
+        let ask = Ask { owner, mode, adopt: false, lease, max_hold, patience, attach };
         let tag = self.tag();
         match self.engine.acquire(self.now, lock, ask, tag) {
             Ok(Acquired::Granted(grant)) => self.take(tag, grant.hold),
