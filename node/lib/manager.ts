@@ -15,7 +15,7 @@ import {
   type WaitOptions,
 } from './options.js';
 import { type Ask, convert, type LockOptions, mode, refuse, signal } from './request.js';
-import { Semaphore } from './semaphore.js';
+import { Semaphore, type SemaphoreOptions } from './semaphore.js';
 import { type CloseOptions, closeOn, type Unhook } from './signals.js';
 import { type LockManagerSnapshot, snapshot } from './snapshot.js';
 import { HoldState } from './state.js';
@@ -177,14 +177,20 @@ export class LockManager {
 
   /**
    * The semaphore of this name, with so many permits (1 to 1,000,000). Asks the store nothing. All
-   * who use it name the same number: another is refused while anybody holds or waits.
+   * who use it name the same number: another is refused while anybody holds or waits, unless `adopt`
+   * is set.
    *
    * Throws `InvalidArgumentError` for a name or number that cannot be, `UnsupportedError` when the
    * store has no semaphores (`capabilities.permits`).
    */
-  semaphore(name: string, count: number): Semaphore {
+  semaphore(name: string, count: number, options: SemaphoreOptions = {}): Semaphore {
     const shown = text('name', name);
     const of = permits(count);
+    if (options === null || typeof options !== 'object') {
+      throw new TypeError('the options of a semaphore must be an object');
+    }
+    const adopt = options.adopt ?? false;
+    if (typeof adopt !== 'boolean') throw new TypeError('adopt must be true or false');
     const error = failure(outcomeOf(0, this.#native.semaphore(shown, of)));
     if (error) throw error;
     return Semaphore.wrap(shown, of, {
@@ -196,15 +202,19 @@ export class LockManager {
         if (signal?.aborted) throw signal.reason;
         const limit = ifAvailable ? 0 : wait;
         const taken = this.#wait(shown, undefined, signal, (call) =>
-          this.#native.acquirePermits(call, shown, limit, lease, maxHold, wanted, of),
+          this.#native.acquirePermits(call, shown, limit, lease, maxHold, wanted, of, adopt),
         );
         return ifAvailable ? taken.catch(nullIfContended) : taken;
       },
       free: async () => {
         const { number } = await loop().ask((call) =>
-          this.#native.availablePermits(call, shown, of),
+          this.#native.availablePermits(call, shown, of, adopt),
         );
         return number ?? 0;
+      },
+      resize: async (to) => {
+        const { flag } = await loop().ask((call) => this.#native.resize(call, shown, to));
+        return flag ?? false;
       },
     });
   }
@@ -259,11 +269,22 @@ export class LockManager {
    */
   async breakLock(name: string, token: bigint): Promise<Broken> {
     const shown = text('name', name);
-    if (typeof token !== 'bigint') throw new TypeError('token must be a bigint');
-    if (BigInt.asUintN(64, token) !== token) {
-      throw new InvalidArgumentError(`token must be from 0n to 2n ** 64n - 1n, not ${token}`);
-    }
-    const broken = await loop().ask((call) => this.#native.breakLock(call, shown, token));
+    const seen = seenToken(token);
+    const broken = await loop().ask((call) => this.#native.breakLock(call, shown, seen));
+    return { ended: broken.number ?? 0, changedHands: broken.token ?? null };
+  }
+
+  /**
+   * Ends one hold, such as a reader's, or that of some permits: `token` and `id` are those of one of
+   * `inspect`'s holds. The others stay. In all else as `breakLock`.
+   *
+   * Rejects with `InvalidArgumentError` for what is no hold's id, `UnsupportedError` when the store
+   * cannot end one of several.
+   */
+  async breakHold(name: string, token: bigint, id: string): Promise<Broken> {
+    const [shown, hold] = [text('name', name), text('id', id)];
+    const seen = seenToken(token);
+    const broken = await loop().ask((call) => this.#native.breakHold(call, shown, seen, hold));
     return { ended: broken.number ?? 0, changedHands: broken.token ?? null };
   }
 
@@ -416,6 +437,14 @@ function waiting(options: WaitOptions): Pick<Ask, 'lease' | 'maxHold' | 'signal'
     signal: signal(options.signal),
     wait: patience(options.wait),
   };
+}
+
+function seenToken(token: unknown): bigint {
+  if (typeof token !== 'bigint') throw new TypeError('token must be a bigint');
+  if (BigInt.asUintN(64, token) !== token) {
+    throw new InvalidArgumentError(`token must be from 0n to 2n ** 64n - 1n, not ${token}`);
+  }
+  return token;
 }
 
 function nullIfContended(error: unknown): null {

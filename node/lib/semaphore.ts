@@ -9,6 +9,18 @@ export interface Permits {
   take(count: number, options: WaitOptions, ifAvailable: boolean): Promise<HoldState | null>;
   /** How many are free. */
   free(): Promise<number>;
+  /** Gives it so many; false when nobody holds or waits. */
+  resize(count: number): Promise<boolean>;
+}
+
+/** How a semaphore is had. */
+export interface SemaphoreOptions {
+  /**
+   * Whether the number of those who hold or wait counts, where it is another than this one's: for who
+   * cannot know of a `resize`. The number given counts when nobody does, and is the most that one
+   * acquire takes.
+   */
+  adopt?: boolean | undefined;
 }
 
 /** The semaphore that is being made; only this file can make one. */
@@ -94,6 +106,20 @@ export class Semaphore {
    */
   async availablePermits(): Promise<number> {
     return await this.#of.free();
+  }
+
+  /**
+   * Gives the semaphore another number of permits, 1 to 1,000,000, while some are out or waited for. Of
+   * more, whoever fits enters at once. Of fewer, nobody loses any, and nobody enters until enough have
+   * come back; who waits for more than there are gets an `InvalidArgumentError`. It is set and not added,
+   * and lasts until nobody holds or waits: false when nobody does, and the next to come says how many
+   * there are. This object keeps its number: who comes from now on says the new one, or has `adopt`.
+   *
+   * Rejects with `MisconfiguredError` while the name is a lock's, `UnsupportedError` when the store
+   * cannot, `UnavailableError`.
+   */
+  async resize(count: number): Promise<boolean> {
+    return await this.#of.resize(permits(count));
   }
 
   get [Symbol.toStringTag](): string {

@@ -21,7 +21,7 @@ const WHY: Record<LossReason, string> = {
   closed: 'the client was closed',
 };
 
-const RELEASED = 'this hold was released already: acquire the lock again';
+const RELEASED = 'this hold was released already: acquire again';
 
 /**
  * A hold, apart from the object that users have: that one may be collected while this one waits for
@@ -192,10 +192,10 @@ export class HoldState implements HoldEvents {
 
   #error(reason: LossReason | undefined): LostError {
     const why = reason === undefined ? 'its validity ended' : WHY[reason];
-    const lock = JSON.stringify(this.name);
-    return new LostError(`the lock ${lock} is lost: ${why}; stop, and acquire it again`, {
-      reason,
-    });
+    const name = JSON.stringify(this.name);
+    // Only locks are counted.
+    const what = this.#entry ? `the lock ${name} is` : `permits of the semaphore ${name} are`;
+    return new LostError(`${what} lost: ${why}; stop, and acquire again`, { reason });
   }
 }
 

@@ -49,12 +49,17 @@ export declare class NativeClient {
    * own; an explicit `lease` and the ceiling over renewal, in milliseconds; `shared`: only to read.
    */
   acquire(call: number, name: string, wait: number | undefined | null, owner: string | undefined | null, lease: number | undefined | null, maxHold: number | undefined | null, shared: boolean): Ended | null
-  /** Takes `count` of `of` permits of a semaphore, together; otherwise as `acquire`. */
-  acquirePermits(call: number, name: string, wait: number | undefined | null, lease: number | undefined | null, maxHold: number | undefined | null, count: number, of: number): Ended | null
+  /**
+   * Takes `count` of `of` permits of a semaphore, together; with `adopt`, of as many as those say who
+   * hold or wait. Otherwise as `acquire`.
+   */
+  acquirePermits(call: number, name: string, wait: number | undefined | null, lease: number | undefined | null, maxHold: number | undefined | null, count: number, of: number, adopt: boolean): Ended | null
   /** Looks whether there can be such a semaphore. */
   semaphore(name: string, of: number): Ended
   /** How many of so many permits are free, in the outcome's `number`. */
-  availablePermits(call: number, name: string, of: number): Ended | null
+  availablePermits(call: number, name: string, of: number, adopt: boolean): Ended | null
+  /** Gives a semaphore so many permits; whether anybody holds or waits, in the outcome's `flag`. */
+  resize(call: number, name: string, of: number): Ended | null
   /** Goes on with a hold elsewhere; its hold has the number of this call. */
   attach(call: number, ticket: string): Ended | null
   /**
@@ -89,6 +94,8 @@ export declare class NativeClient {
    * the token under which somebody else holds it now, in its `token`.
    */
   breakLock(call: number, name: string, token: bigint): Ended | null
+  /** Ends one hold, by its id; what came of it as for `break_lock`. */
+  breakHold(call: number, name: string, token: bigint, hold: string): Ended | null
   /** The store's time, in the outcome's `number`. */
   ping(call: number): Ended | null
   /** Closes the client. Whether all was released, in the outcome's `flag`. */
@@ -256,11 +263,14 @@ export interface Outcome {
   reason?: string
   /** Another client waits for the hold's lock. */
   wanted?: boolean
-  /** Of `breakLock`, a count; of `ping`, milliseconds since 1970. */
+  /** Of `breakLock` and `breakHold`, a count; of `ping`, milliseconds since 1970. */
   number?: number
   /** Of `ticket`; of a grant to `attach`, the lock's name. */
   text?: string
-  /** Of `isLocked`; of `drain`, whether all was released in time. */
+  /**
+   * Of `isLocked`; of `drain`, whether all was released in time; of `resize`, whether anybody holds
+   * or waits.
+   */
   flag?: boolean
   /** Of `list`. */
   names?: Array<string>

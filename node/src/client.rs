@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use fencelock_support::{Error, ErrorKind, Hold, Lock, Mode, Operation, Owner, OwnerId, Result};
+use fencelock_support::{
+    Broken, Error, ErrorKind, Hold, Lock, Mode, Operation, Owner, OwnerId, Result, Semaphore,
+};
 use napi::bindgen_prelude::BigInt;
 use napi_derive::napi;
 
@@ -48,14 +50,12 @@ impl NativeClient {
         lease: Option<f64>,
         max_hold: Option<f64>,
     ) -> Result<Lock> {
-        let mut lock = self.session.client.lock_in(name, mode)?;
-        if let Some(lease) = lease {
-            lock = lock.lease(duration(lease)?);
-        }
-        if let Some(ceiling) = max_hold {
-            lock = lock.max_hold(duration(ceiling)?);
-        }
-        Ok(lock)
+        lasting(self.session.client.lock_in(name, mode)?, lease, max_hold)
+    }
+
+    fn permits_of(&self, name: &str, of: u32, adopt: bool) -> Result<Semaphore> {
+        let semaphore = self.session.client.semaphore(name, of)?;
+        Ok(if adopt { semaphore.adopting() } else { semaphore })
     }
 
     /// Begins to wait for a lock.
@@ -73,12 +73,28 @@ impl NativeClient {
     }
 }
 
+fn lasting(mut lock: Lock, lease: Option<f64>, max_hold: Option<f64>) -> Result<Lock> {
+    if let Some(lease) = lease {
+        lock = lock.lease(duration(lease)?);
+    }
+    if let Some(ceiling) = max_hold {
+        lock = lock.max_hold(duration(ceiling)?);
+    }
+    Ok(lock)
+}
+
 fn failed(call: i64, error: &Error) -> Option<Ended> {
     Some(News::failed(call, error).ended())
 }
 
+#[expect(clippy::cast_precision_loss, reason = "nobody has 2^53 holds")]
+fn broken(broken: Broken, outcome: &mut Outcome) {
+    outcome.number = Some(broken.ended as f64);
+    outcome.token = broken.changed_hands;
+}
+
 fn not_held() -> Error {
-    Error::new(ErrorKind::NotHeld, "this hold was released already: acquire the lock again")
+    Error::new(ErrorKind::NotHeld, "this hold was released already: acquire again")
 }
 
 #[napi]
@@ -108,7 +124,8 @@ impl NativeClient {
         self.wait(call, lock, wait)
     }
 
-    /// Takes `count` of `of` permits of a semaphore, together; otherwise as `acquire`.
+    /// Takes `count` of `of` permits of a semaphore, together; with `adopt`, of as many as those say who
+    /// hold or wait. Otherwise as `acquire`.
     #[napi]
     #[allow(clippy::too_many_arguments, reason = "an object would be slower")]
     pub fn acquire_permits(
@@ -120,8 +137,13 @@ impl NativeClient {
         max_hold: Option<f64>,
         count: u32,
         of: u32,
+        adopt: bool,
     ) -> Option<Ended> {
-        self.wait(call, self.lock(&name, Mode::Permits { count, of }, lease, max_hold), wait)
+        let lock = Mode::Permits { count, of }.check().and_then(|()| {
+            let lock = self.permits_of(&name, of, adopt)?.taking(count);
+            lasting(lock, lease, max_hold)
+        });
+        self.wait(call, lock, wait)
     }
 
     /// Looks whether there can be such a semaphore.
@@ -132,11 +154,27 @@ impl NativeClient {
 
     /// How many of so many permits are free, in the outcome's `number`.
     #[napi]
-    pub fn available_permits(&self, call: i64, name: String, of: u32) -> Option<Ended> {
+    pub fn available_permits(
+        &self,
+        call: i64,
+        name: String,
+        of: u32,
+        adopt: bool,
+    ) -> Option<Ended> {
         self.call(
             call,
             |free, outcome| outcome.number = Some(f64::from(free)),
-            |done| Ok(self.session.client.semaphore(&name, of)?.available_permits_async(done)),
+            |done| Ok(self.permits_of(&name, of, adopt)?.available_permits_async(done)),
+        )
+    }
+
+    /// Gives a semaphore so many permits; whether anybody holds or waits, in the outcome's `flag`.
+    #[napi]
+    pub fn resize(&self, call: i64, name: String, of: u32) -> Option<Ended> {
+        self.call(
+            call,
+            |used, outcome| outcome.flag = Some(used),
+            |done| Ok(self.session.client.semaphore(&name, of)?.resize_async(of, done)),
         )
     }
 
@@ -272,13 +310,23 @@ impl NativeClient {
     /// the token under which somebody else holds it now, in its `token`.
     #[napi]
     pub fn break_lock(&self, call: i64, name: String, token: BigInt) -> Option<Ended> {
-        #[expect(clippy::cast_precision_loss, reason = "nobody has 2^53 holds")]
-        let fill = |broken: fencelock_support::Broken, outcome: &mut Outcome| {
-            outcome.number = Some(broken.ended as f64);
-            outcome.token = broken.changed_hands;
-        };
         let (_, token, _) = token.get_u64();
-        self.call(call, fill, |done| Ok(self.session.client.break_lock_async(name, token, done)))
+        self.call(call, broken, |done| Ok(self.session.client.break_lock_async(name, token, done)))
+    }
+
+    /// Ends one hold, by its id; what came of it as for `break_lock`.
+    #[napi]
+    pub fn break_hold(
+        &self,
+        call: i64,
+        name: String,
+        token: BigInt,
+        hold: String,
+    ) -> Option<Ended> {
+        let (_, token, _) = token.get_u64();
+        self.call(call, broken, |done| {
+            self.session.client.break_hold_async(name, token, &hold, done)
+        })
     }
 
     /// The store's time, in the outcome's `number`.

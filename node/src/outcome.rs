@@ -28,11 +28,12 @@ pub struct Outcome {
     pub reason: Option<String>,
     /// Another client waits for the hold's lock.
     pub wanted: Option<bool>,
-    /// Of `breakLock`, a count; of `ping`, milliseconds since 1970.
+    /// Of `breakLock` and `breakHold`, a count; of `ping`, milliseconds since 1970.
     pub number: Option<f64>,
     /// Of `ticket`; of a grant to `attach`, the lock's name.
     pub text: Option<String>,
-    /// Of `isLocked`; of `drain`, whether all was released in time.
+    /// Of `isLocked`; of `drain`, whether all was released in time; of `resize`, whether anybody holds
+    /// or waits.
     pub flag: Option<bool>,
     /// Of `list`.
     pub names: Option<Vec<String>>,

@@ -149,6 +149,84 @@ onEachStore('semaphores', (store) => {
     assert.ok((await rejection(semaphore.acquire())) instanceof MisconfiguredError);
   });
 
+  test('it is resized while it is used', async (context) => {
+    if (!shares(store, context)) return;
+    const name = unique();
+    const other = await store.connect();
+    const [mine, theirs] = [store.locks.semaphore(name, 2), other.semaphore(name, 2)];
+    const queued = async () => (await other.inspect(name))?.waiters.length === 1;
+    assert.equal(await mine.resize(3), false);
+    await using _two = await mine.acquire(2);
+    const one = theirs.acquire(1, { wait: 30_000 });
+    await eventually('it waits', queued);
+    assert.equal(await mine.resize(3), true);
+    const permit = await one;
+    const differs = await rejection(theirs.acquire());
+    assert.ok(differs instanceof MisconfiguredError);
+    assert.match(differs.message, /has 3 permits .* says 2/);
+    const doomed = rejection(store.locks.semaphore(name, 3).acquire(3));
+    await eventually('it waits', queued);
+    assert.equal(await mine.resize(1), true);
+    const told = await doomed;
+    assert.ok(told instanceof InvalidArgumentError);
+    assert.match(told.message, /3 permits were asked for.* has 1 /);
+    // Nobody loses any.
+    assert.ok(permit.isValid);
+    await permit.release();
+    assert.equal(await store.locks.semaphore(name, 1).availablePermits(), 0);
+    for (const number of [0, 1.5, 1_000_001]) {
+      assert.ok((await rejection(mine.resize(number))) instanceof InvalidArgumentError);
+    }
+    assert.ok((await rejection(mine.resize('3' as unknown as number))) instanceof TypeError);
+    await using _lock = await store.locks.acquire(`${name}/lock`);
+    const lock = rejection(store.locks.semaphore(`${name}/lock`, 2).resize(3));
+    assert.ok((await lock) instanceof MisconfiguredError);
+  });
+
+  test('one that adopts follows the number of the others', async (context) => {
+    if (!shares(store, context)) return;
+    const name = unique();
+    const other = await store.connect();
+    const mine = store.locks.semaphore(name, 4);
+    const theirs = other.semaphore(name, 2, { adopt: true });
+    assert.equal(await theirs.availablePermits(), 2);
+    {
+      await using _one = await mine.acquire();
+      await using _two = await theirs.acquire(2);
+      assert.equal(await theirs.availablePermits(), 1);
+      assert.equal(await mine.tryAcquire(2), null);
+      assert.equal(await mine.resize(3), true);
+      assert.equal(await theirs.availablePermits(), 0);
+      assert.equal(await theirs.tryAcquire(), null);
+    }
+    assert.equal(await theirs.run(() => theirs.availablePermits()), 1);
+    assert.ok((await rejection(theirs.acquire(3))) instanceof InvalidArgumentError);
+    const odd = { adopt: 'yes' as unknown as boolean };
+    assert.throws(() => other.semaphore(name, 2, odd), TypeError);
+    assert.throws(() => other.semaphore(name, 2, null as unknown as object), TypeError);
+  });
+
+  test('one of several holds is broken', async (context) => {
+    if (!shares(store, context)) return;
+    const name = unique();
+    const other = await store.connect();
+    const semaphore = store.locks.semaphore(name, 3);
+    await using one = await semaphore.acquire();
+    const two = await semaphore.acquire(2);
+    const seen = (await other.inspect(name))?.holds.find(({ permits }) => permits === 2);
+    assert.ok(seen);
+    const broken = { ended: 1, changedHands: null };
+    assert.deepEqual(await other.breakHold(name, seen.token, seen.id), broken);
+    assert.equal(await two.lost, 'broken');
+    assert.throws(() => two.check(), /permits of the semaphore/);
+    assert.ok(one.isValid);
+    assert.equal(await semaphore.availablePermits(), 2);
+    assert.equal((await other.breakHold(name, seen.token, seen.id)).ended, 0);
+    assert.ok((await rejection(other.breakHold(name, 1n, 'x'))) instanceof InvalidArgumentError);
+    const odd = other.breakHold(name, 1 as unknown as bigint, seen.id);
+    assert.ok((await rejection(odd)) instanceof TypeError);
+  });
+
   test('a close gives all back', async (context) => {
     if (!shares(store, context)) return;
     const name = unique();

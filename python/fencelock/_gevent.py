@@ -56,9 +56,9 @@ def lock(
 
 
 def permits(
-    client: _native.Client, name: str, numbers: tuple[int, int], options: dict[str, Any]
+    client: _native.Client, name: str, numbers: tuple[int, int, bool], options: dict[str, Any]
 ) -> _native.Lock:
-    """Give what takes so many of so many permits: each acquire is its own."""
+    """Give what takes so many of so many permits, or of others' number: each acquire is its own."""
     kind = Lock if patched() else _native.Lock
     return kind(client, name, mode=numbers, reentrant=False, **options)
 

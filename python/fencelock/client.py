@@ -219,6 +219,7 @@ class Client:
         name: str,
         permits: int,
         *,
+        adopt: bool = False,
         lease: float | timedelta | None = None,
         max_hold: float | timedelta | None = None,
         raise_on_lost: bool = True,
@@ -229,6 +230,9 @@ class Client:
             name: As a lock's. It is a semaphore's or a lock's, not both at once.
             permits: How many there are, 1 to 1,000,000. All who use it name the same number:
                 another is refused (`MisconfiguredError`) while anybody holds or waits.
+            adopt: Whether the number of those who hold or wait counts instead, where it is another:
+                for who cannot know of a `Semaphore.resize`. `permits` counts when nobody does, and
+                is the most that one acquire takes.
             lease: As for `Client.lock`.
             max_hold: As for `Client.lock`.
             raise_on_lost: As for `Client.lock`.
@@ -244,7 +248,7 @@ class Client:
         1
         """
         options = {"lease": lease, "max_hold": max_hold, "raise_on_lost": raise_on_lost}
-        return Semaphore(self._native, name, permits, self._taken.of(name), options)
+        return Semaphore(self._native, name, permits, adopt, self._taken.of(name), options)
 
     def locked(self, template: str, *, shared: bool = False, **options: Any) -> Callable[[_F], _F]:
         """Decorate a function so that it runs under a lock.
@@ -348,6 +352,27 @@ class Client:
         True
         """
         return _gevent.run(self._native.break_lock, name, token)
+
+    def break_hold(self, name: str, token: int, hold: str) -> Broken:
+        """End one hold, such as a reader's, or that of some permits. The others stay.
+
+        The token and the id are `token` and `hold` of one of `LockInfo.holds`. In all else as
+        `break_lock`.
+
+        Raises:
+            InvalidArgumentError: `hold` is no hold's id.
+            UnsupportedError: The store cannot end one of several.
+
+        >>> client = connect("memory:")
+        >>> one, two = (client.semaphore("stuck", 2).hold() for _ in range(2))
+        >>> seen = client.inspect("stuck").holds[0]
+        >>> client.break_hold("stuck", seen.token, seen.hold)
+        Broken(ended=1, changed_hands=None)
+        >>> one.lost.wait(10), two.valid
+        (True, True)
+        >>> two.release()
+        """
+        return _gevent.run(self._native.break_hold, name, token, hold)
 
     def ping(self) -> float:
         """Ask the store for its time, and give it in seconds since 1970."""

@@ -44,21 +44,32 @@ class Semaphore:
     3
     """
 
-    __slots__ = ("__weakref__", "_client", "_entered", "_one", "_options", "_permits", "_taken")
+    __slots__ = (
+        "__weakref__",
+        "_adopt",
+        "_client",
+        "_entered",
+        "_one",
+        "_options",
+        "_permits",
+        "_taken",
+    )
 
     def __init__(
         self,
         client: _native.Client,
         name: str,
         permits: int,
+        adopt: bool,
         taken: Taken[Hold],
         options: dict[str, Any],
     ) -> None:
         """Not for users: see `Client.semaphore`."""
         self._client = client
         self._permits = permits
+        self._adopt = adopt
         self._options = options
-        self._one = _gevent.permits(client, name, (1, permits), options)
+        self._one = _gevent.permits(client, name, (1, permits, adopt), options)
         self._taken = taken
         self._entered: Taken[Hold] = Taken()
 
@@ -132,7 +143,31 @@ class Semaphore:
         Raises:
             UnavailableError: The store did not answer.
         """
-        return _gevent.run(self._client.available_permits, self.name, self._permits)
+        ask = self._client.available_permits
+        return _gevent.run(ask, self.name, self._permits, self._adopt)
+
+    def resize(self, permits: int) -> bool:
+        """Give the semaphore another number of permits, while some are out or waited for.
+
+        Of more, whoever fits enters at once. Of fewer, nobody loses any, and nobody enters until
+        enough have come back; who waits for more than there are gets `InvalidArgumentError`. It is
+        set and not added, and lasts until nobody holds or waits; False when nobody does, and the
+        next to come says how many there are. This object keeps its own number: who comes from now
+        on says the new one, or has `adopt=True`.
+
+        Raises:
+            InvalidArgumentError: `permits` is not 1 to 1,000,000.
+            MisconfiguredError: The name is a lock's.
+            UnsupportedError: The store cannot.
+            UnavailableError: The store did not answer.
+
+        >>> import fencelock
+        >>> client = fencelock.connect("memory:")
+        >>> one = client.semaphore("seats", 1)
+        >>> one.acquire(), one.resize(2), client.semaphore("seats", 2).acquire()
+        (True, True, True)
+        """
+        return _gevent.run(self._client.resize, self.name, permits)
 
     def __enter__(self) -> Hold:
         """Take a permit and give the hold."""
@@ -159,4 +194,5 @@ class Semaphore:
     def _taking(self, count: int) -> Lock:
         if count == 1:
             return self._one
-        return _gevent.permits(self._client, self.name, (count, self._permits), self._options)
+        numbers = (count, self._permits, self._adopt)
+        return _gevent.permits(self._client, self.name, numbers, self._options)

@@ -10,7 +10,7 @@ use crate::convert::{self, given, limit, options, text, token};
 use crate::hold::{self, Held, Hold};
 use crate::info::{Broken, Capabilities, LockInfo, shown};
 use crate::mailbox::Mailbox;
-use crate::mode::permits;
+use crate::mode::{permits, semaphore};
 use crate::named::Locks;
 use crate::operation::{Value, start};
 use crate::signals;
@@ -114,8 +114,9 @@ impl Client {
         py: Python<'_>,
         #[pyo3(from_py_with = text)] name: String,
         #[pyo3(from_py_with = permits)] of: u32,
+        adopt: bool,
     ) -> PyResult<u32> {
-        let semaphore = given(py, self.0.semaphore(&name, of))?;
+        let semaphore = given(py, semaphore(&self.0, &name, of, adopt))?;
         let theirs = semaphore.clone();
         signals::call(
             py,
@@ -132,10 +133,42 @@ impl Client {
         mailbox: &Bound<'py, Mailbox>,
         #[pyo3(from_py_with = text)] name: String,
         #[pyo3(from_py_with = permits)] of: u32,
+        adopt: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         start(mailbox, |done| {
             let done = |ended: Result<_>| done.tell(ended.map(Value::Number));
-            Ok(Some(self.0.semaphore(&name, of)?.available_permits_async(done)))
+            Ok(Some(semaphore(&self.0, &name, of, adopt)?.available_permits_async(done)))
+        })
+    }
+
+    /// Gives a semaphore so many permits.
+    fn resize(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = text)] name: String,
+        #[pyo3(from_py_with = permits)] of: u32,
+    ) -> PyResult<bool> {
+        let semaphore = given(py, self.0.semaphore(&name, of))?;
+        let theirs = semaphore.clone();
+        signals::call(
+            py,
+            move || semaphore.resize(of),
+            move |done| {
+                theirs.resize_async(of, done);
+                Ok(())
+            },
+        )
+    }
+
+    fn resize_start<'py>(
+        &self,
+        mailbox: &Bound<'py, Mailbox>,
+        #[pyo3(from_py_with = text)] name: String,
+        #[pyo3(from_py_with = permits)] of: u32,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        start(mailbox, |done| {
+            let done = |ended: Result<_>| done.tell(ended.map(Value::Bool));
+            Ok(Some(self.0.semaphore(&name, of)?.resize_async(of, done)))
         })
     }
 
@@ -195,6 +228,39 @@ impl Client {
         start(mailbox, |done| {
             let done = |ended: Result<_>| done.tell(ended.map(Value::Broken));
             Ok(Some(self.0.break_lock_async(name, token, done)))
+        })
+    }
+
+    fn break_hold(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = text)] name: String,
+        #[pyo3(from_py_with = token)] token: u64,
+        #[pyo3(from_py_with = text)] hold: String,
+    ) -> PyResult<Broken> {
+        let (client, theirs) = (self.0.clone(), self.0.clone());
+        let (copy, same) = (name.clone(), hold.clone());
+        let broken = signals::call(
+            py,
+            move || client.break_hold(&name, token, &hold),
+            move |done| {
+                theirs.break_hold_async(copy, token, &same, done)?;
+                Ok(())
+            },
+        )?;
+        Ok(broken.into())
+    }
+
+    fn break_hold_start<'py>(
+        &self,
+        mailbox: &Bound<'py, Mailbox>,
+        #[pyo3(from_py_with = text)] name: String,
+        #[pyo3(from_py_with = token)] token: u64,
+        #[pyo3(from_py_with = text)] hold: String,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        start(mailbox, |done| {
+            let done = |ended: Result<_>| done.tell(ended.map(Value::Broken));
+            Ok(Some(self.0.break_hold_async(name, token, &hold, done)?))
         })
     }
 

@@ -81,8 +81,9 @@ impl Held {
             return;
         }
         let text = format!(
-            "a hold of the lock {:?} (token {}) was collected without a release, and is released \
+            "a hold of the {} {:?} (token {}) was collected without a release, and is released \
              now: keep it, or use `with`",
+            if self.hold.mode().permits().is_some() { "semaphore" } else { "lock" },
             self.hold.name(),
             self.hold.token()
         );

@@ -48,8 +48,8 @@ impl BaseLock {
         mode: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<BaseLock> {
         let py = client.py();
-        let mode = mode::mode(mode)?;
-        let mut lock = given(py, client.get().0.lock_in(&name, mode))?;
+        let (mode, adopt) = mode::mode(mode)?;
+        let mut lock = given(py, mode::lock_in(&client.get().0, &name, mode, adopt))?;
         let mut ambient = false;
         let by = match (owner, reentrant) {
             (Some(_), false) => {

@@ -1,24 +1,42 @@
 //! How a lock is taken: for oneself, to read, or so many permits.
 
-use fencelock_support::Mode;
+use fencelock_support::{Client, Lock, Mode, Result, Semaphore};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTuple};
 
 use crate::convert::text;
 use crate::errors::invalid;
 
-/// What Python names `None`, `"shared"`, or the number of permits and how many there are.
-pub(crate) fn mode(given: Option<&Bound<'_, PyAny>>) -> PyResult<Mode> {
-    let Some(given) = given else { return Ok(Mode::Exclusive) };
-    if let Ok(numbers) = given.cast::<PyTuple>() {
-        let (count, of) = (permits(&numbers.get_item(0)?)?, permits(&numbers.get_item(1)?)?);
-        return Ok(Mode::Permits { count, of });
+/// What Python names `None`, `"shared"`, or the number of permits, how many there are, and whether the
+/// number of others counts; that is the second of what this gives.
+pub(crate) fn mode(given: Option<&Bound<'_, PyAny>>) -> PyResult<(Mode, bool)> {
+    let Some(given) = given else { return Ok((Mode::Exclusive, false)) };
+    if let Ok(told) = given.cast::<PyTuple>() {
+        let (count, of) = (permits(&told.get_item(0)?)?, permits(&told.get_item(1)?)?);
+        return Ok((Mode::Permits { count, of }, told.get_item(2)?.extract()?));
     }
     match text(given)?.as_str() {
-        "exclusive" => Ok(Mode::Exclusive),
-        "shared" => Ok(Mode::Shared),
+        "exclusive" => Ok((Mode::Exclusive, false)),
+        "shared" => Ok((Mode::Shared, false)),
         other => Err(invalid(given.py(), format!("a lock has no mode {other:?}"))),
     }
+}
+
+/// The lock that is taken so.
+pub(crate) fn lock_in(client: &Client, name: &str, mode: Mode, adopt: bool) -> Result<Lock> {
+    match mode {
+        Mode::Permits { count, of } if adopt => {
+            mode.check()?;
+            Ok(semaphore(client, name, of, adopt)?.taking(count))
+        }
+        _ => client.lock_in(name, mode),
+    }
+}
+
+/// A semaphore of so many permits; with `adopt`, of as many as those say who hold or wait.
+pub(crate) fn semaphore(client: &Client, name: &str, of: u32, adopt: bool) -> Result<Semaphore> {
+    let semaphore = client.semaphore(name, of)?;
+    Ok(if adopt { semaphore.adopting() } else { semaphore })
 }
 
 /// A number of permits.

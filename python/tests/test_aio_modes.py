@@ -225,6 +225,50 @@ def test_a_cancelled_large_request_lets_the_small_ones_in(loop, sharing_url, nam
     loop(main())
 
 
+def test_a_semaphore_is_resized_and_one_of_its_holds_is_broken(loop, sharing_url, name):
+    async def main():
+        async with (
+            await aio.connect(sharing_url) as client,
+            await aio.connect(sharing_url) as other,
+        ):
+            mailers = client.semaphore(name, 2)
+            assert not await mailers.resize(3)
+            one = await mailers.hold()
+            async with mailers.hold() as two:
+                waits = asyncio.create_task(client.semaphore(name, 2).acquire(timeout=BOUND))
+
+                async def queued():
+                    return bool((await other.inspect(name)).waiters)
+
+                await wait_until(queued)
+                assert await mailers.resize(3)
+                assert await waits
+                with pytest.raises(fencelock.MisconfiguredError, match=r"has 3 .* says 2"):
+                    await mailers.acquire()
+                adopting = other.semaphore(name, 2, adopt=True)
+                assert await adopting.available_permits() == 0
+                assert not await adopting.acquire(blocking=False)
+                seen = {hold.token: hold for hold in (await other.inspect(name)).holds}[one.token]
+                assert (await other.break_hold(name, seen.token, seen.hold)).ended == 1
+
+                async def lost():
+                    return not one.valid
+
+                await wait_until(lost)
+                assert two.valid
+                async with adopting:
+                    assert await adopting.available_permits() == 0
+                with pytest.raises(fencelock.LostError, match="1 permit of the semaphore"):
+                    one.check()
+            await mailers.release()
+            with pytest.raises(fencelock.InvalidArgumentError):
+                await mailers.resize(0)
+            with pytest.raises(fencelock.InvalidArgumentError):
+                await other.break_hold(name, 1, "x")
+
+    loop(main())
+
+
 def test_a_lost_permit_cancels_its_task(loop, sharing_url, name):
     async def main():
         async with await aio.connect(sharing_url) as client:

@@ -145,6 +145,85 @@ def test_numbers_that_disagree_or_cannot_be(sharing, other, name):
         assert other.semaphore(name, 2).available_permits() == 1
 
 
+def test_a_semaphore_is_resized_while_it_is_used(sharing, other, name):
+    mine, theirs = sharing.semaphore(name, 2), other.semaphore(name, 2)
+    assert not mine.resize(3)
+    with mine.hold(permits=2):
+        thread, came = begun(lambda: theirs.acquire(timeout=BOUND))
+        until(lambda: sharing.inspect(name).waiters)
+        assert mine.resize(3)
+        thread.join(BOUND)
+        assert came == [True]
+        with pytest.raises(fencelock.MisconfiguredError, match=r"has 3 permits .* says 2"):
+            theirs.acquire()
+        # Of fewer than are out, nobody loses any, and who wants more than there are is told.
+        thread, came = begun(lambda: told(sharing.semaphore(name, 3), 3))
+        until(lambda: sharing.inspect(name).waiters)
+        assert sharing.semaphore(name, 3).resize(1)
+        thread.join(BOUND)
+        assert "3 permits were asked for" in came[0]
+        assert "has 1 " in came[0]
+        theirs.release()
+        assert sharing.semaphore(name, 1).available_permits() == 0
+        for number in (0, -1, 1_000_001):
+            with pytest.raises(fencelock.InvalidArgumentError):
+                mine.resize(number)
+        with pytest.raises(TypeError):
+            mine.resize("3")
+    assert mine.acquire(permits=2)
+    mine.release()
+    with other.lock(name), pytest.raises(fencelock.MisconfiguredError):
+        mine.resize(3)
+
+
+def told(semaphore, permits):
+    """Give what an acquire in vain is told."""
+    with pytest.raises(fencelock.InvalidArgumentError) as raised:
+        semaphore.acquire(timeout=BOUND, permits=permits)
+    return str(raised.value)
+
+
+def test_a_semaphore_that_adopts_follows_the_number_of_the_others(sharing, other, name):
+    mine, theirs = sharing.semaphore(name, 4), other.semaphore(name, 2, adopt=True)
+    assert theirs.permits == theirs.available_permits() == 2
+    with mine:
+        with theirs.hold(permits=2):
+            assert theirs.available_permits() == 1
+            assert not mine.acquire(blocking=False, permits=2)
+            assert mine.resize(3)
+            assert theirs.available_permits() == 0
+            with pytest.raises(fencelock.ContendedError):
+                theirs.hold(blocking=False)
+        with theirs:
+            assert theirs.available_permits() == 1
+    # Nobody holds: its own number counts.
+    with theirs, pytest.raises(fencelock.MisconfiguredError, match="2"):
+        mine.acquire()
+    with pytest.raises(fencelock.InvalidArgumentError):
+        theirs.acquire(permits=3)
+
+
+def test_one_of_several_holds_is_broken(sharing, other, name):
+    mailers = sharing.semaphore(name, 3)
+    one, two = mailers.hold(), mailers.hold(permits=2)
+    seen = {hold.permits: hold for hold in other.inspect(name).holds}[2]
+    broken = other.break_hold(name, seen.token, seen.hold)
+    assert (broken.ended, broken.changed_hands) == (1, None)
+    assert two.lost.wait(BOUND)
+    assert two.lost.reason == "broken"
+    with pytest.raises(fencelock.LostError, match="2 permits of the semaphore"):
+        two.check()
+    assert one.valid
+    assert mailers.available_permits() == 2
+    # It may be repeated.
+    assert other.break_hold(name, seen.token, seen.hold).ended == 0
+    one.release()
+    with pytest.raises(fencelock.InvalidArgumentError, match="hold's id"):
+        other.break_hold(name, 1, "x")
+    with pytest.raises(TypeError):
+        other.break_hold(name, 1, 1)
+
+
 def test_lost_permits_are_told_to_who_had_them(sharing, other, name):
     short, long = sharing.semaphore(name, 2, lease=0.3), other.semaphore(name, 2)
     with long.hold() as kept:

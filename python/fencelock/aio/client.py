@@ -159,6 +159,7 @@ class Client:
         name: str,
         permits: int,
         *,
+        adopt: bool = False,
         lease: float | timedelta | None = None,
         max_hold: float | timedelta | None = None,
         raise_on_lost: bool = True,
@@ -175,7 +176,7 @@ class Client:
             "max_hold": max_hold,
             "raise_on_lost": raise_on_lost,
         }
-        return Semaphore(self._native, name, permits, self._taken.of(name), options)
+        return Semaphore(self._native, name, permits, adopt, self._taken.of(name), options)
 
     def locked(self, template: str, *, shared: bool = False, **options: Any) -> Callable[[_F], _F]:
         """Decorate a coroutine function so that it runs under a lock.
@@ -250,6 +251,16 @@ class Client:
         """
         port = _port.here()
         broken: Broken = await _finish(port, self._native.break_start(port.box, name, token))
+        return broken
+
+    async def break_hold(self, name: str, token: int, hold: str) -> Broken:
+        """End one hold, such as a reader's, or that of some permits. The others stay.
+
+        See `fencelock.Client.break_hold`.
+        """
+        port = _port.here()
+        started = self._native.break_hold_start(port.box, name, token, hold)
+        broken: Broken = await _finish(port, started)
         return broken
 
     async def ping(self) -> float:

@@ -41,19 +41,30 @@ class Semaphore:
     (2, False)
     """
 
-    __slots__ = ("__weakref__", "_client", "_entered", "_one", "_options", "_permits", "_taken")
+    __slots__ = (
+        "__weakref__",
+        "_adopt",
+        "_client",
+        "_entered",
+        "_one",
+        "_options",
+        "_permits",
+        "_taken",
+    )
 
     def __init__(
         self,
         client: _native.Client,
         name: str,
         permits: int,
+        adopt: bool,
         taken: Taken[Hold],
         options: dict[str, Any],
     ) -> None:
         """Not for users: see `Client.semaphore`."""
         self._client = client
         self._permits = permits
+        self._adopt = adopt
         self._options = options
         self._one = self._lock(name, 1)
         self._taken = taken
@@ -105,10 +116,23 @@ class Semaphore:
     async def available_permits(self) -> int:
         """Ask the store how many permits are free: for display, never to decide."""
         port = _port.here()
-        started = self._client.available_permits_start(port.box, self.name, self._permits)
+        numbers = (self._permits, self._adopt)
+        started = self._client.available_permits_start(port.box, self.name, *numbers)
         if type(started) is _native.Operation:
             started = await port.wait(started)
         return int(started)
+
+    async def resize(self, permits: int) -> bool:
+        """Give the semaphore another number of permits, while some are out or waited for.
+
+        False when nobody holds or waits. For the rules and errors see `fencelock.Semaphore.resize`.
+        A task that is cancelled meanwhile may have resized it.
+        """
+        port = _port.here()
+        started = self._client.resize_start(port.box, self.name, permits)
+        if type(started) is _native.Operation:
+            started = await port.wait(started)
+        return bool(started)
 
     async def __aenter__(self) -> Hold:
         """Take a permit and give the hold."""
@@ -147,5 +171,5 @@ class Semaphore:
         return self._one if count == 1 else self._lock(self.name, count)
 
     def _lock(self, name: str, count: int) -> Lock:
-        numbers = (count, self._permits)
+        numbers = (count, self._permits, self._adopt)
         return Lock(self._client, name, mode=numbers, reentrant=False, **self._options)

@@ -424,6 +424,11 @@ pub async fn who_was_refused_is_told_of_what(world: &World) {
             let error = semaphore.acquire_many_timeout(2, MOMENT).await.unwrap_err();
             says(error, ErrorKind::TimedOut, &["2 of the semaphore's 5 permits"]);
         }
+        let adopting = b.semaphore("x", 3).unwrap().adopting();
+        let error = adopting.try_acquire_many(3).await.unwrap_err();
+        says(error, ErrorKind::Contended, &["3 of the semaphore's 5 permits"]);
+        let error = adopting.acquire_many_timeout(3, MOMENT).await.unwrap_err();
+        says(error, ErrorKind::TimedOut, &["3 of the semaphore's 5 permits"]);
         let last = there.acquire().await.unwrap();
         let error = here.try_acquire().await.unwrap_err();
         says(error, ErrorKind::Contended, &["none of the semaphore's 5 permits"]);

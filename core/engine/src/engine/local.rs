@@ -6,7 +6,7 @@ use crate::engine::call::{Call, CallKind, Hold};
 use crate::engine::entry::{At, Entry, Holder};
 use crate::engine::release::Step;
 use crate::engine::slab::Key;
-use crate::engine::words::{contended, timed_out};
+use crate::engine::words::{contended, seen, timed_out};
 use crate::engine::{Acquired, Engine, hold_end};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Outcome};
@@ -503,7 +503,8 @@ impl<C: Clone> Engine<C> {
         let error = if let Some(trouble) = trouble {
             Error::new(ErrorKind::Unavailable, trouble)
         } else if answered && !is_try {
-            timed_out(call.ask().map_or(Mode::Exclusive, |ask| ask.mode))
+            let asked = call.ask().map_or(Mode::Exclusive, |ask| ask.mode);
+            timed_out(entry.map_or(asked, |entry| seen(asked, entry.mode)))
         } else if hasty && !is_try {
             let text = "the store had no time to answer within the wait's bound: try longer";
             Error::new(ErrorKind::TimedOut, text)

@@ -6,7 +6,7 @@ use crate::engine::call::CallKind;
 use crate::engine::entry::{After, At, Entry, Parting};
 use crate::engine::flight::{Flight, Purpose};
 use crate::engine::slab::Key;
-use crate::engine::words::contended;
+use crate::engine::words::{contended, seen};
 use crate::engine::{Ended, Engine};
 use crate::error::{Error, ErrorKind};
 use crate::event::Outcome;
@@ -429,6 +429,7 @@ impl<C: Clone> Engine<C> {
 
     fn fail_each(&mut self, now: Time, key: Key, error: &dyn Fn(Mode) -> Error, tries_only: bool) {
         let Some(entry) = self.entries.get(key) else { return };
+        let stands = entry.mode;
         let waiters: Vec<CallKey> = if entry.is_handed_on() {
             let lock = self.lock_ref(entry.lock);
             lock.map(|lock| lock.waiting.iter().copied().collect()).unwrap_or_default()
@@ -441,7 +442,7 @@ impl<C: Clone> Engine<C> {
             if tries_only && ask.patience != Patience::Try {
                 continue;
             }
-            let mode = ask.mode;
+            let mode = seen(ask.mode, stands);
             if let Some(call) = self.withdraw(now, waiter) {
                 self.complete(call.call, Outcome::Failed(error(mode)));
             }

@@ -3,6 +3,14 @@
 use crate::error::{Error, ErrorKind};
 use crate::request::Mode;
 
+/// How a call asks, with as many permits as its entry was told that there are: it may have adopted them.
+pub(super) fn seen(asked: Mode, entry: Mode) -> Mode {
+    match (asked, entry) {
+        (Mode::Permits { count, .. }, Mode::Permits { of, .. }) => Mode::Permits { count, of },
+        _ => asked,
+    }
+}
+
 /// Others have it, or wait, and the caller did not want to.
 pub(super) fn contended(mode: Mode) -> Error {
     let text = match mode {
