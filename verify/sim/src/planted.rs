@@ -449,6 +449,9 @@ pub const TABLE: &[Planted] = &[
     readers(89, Bug::FirstReaderRenewed, "only the first reader is renewed"),
     readers(90, Bug::ReadersEndTogether, "an expired reader stays until all have expired"),
     readers(91, Bug::ReaderEndsOwner, "the end of an owner's read ends its write"),
+    readers(92, Bug::DowngradeLetsWriterIn, "a downgrade lets a queued writer in"),
+    readers(93, Bug::DowngradeFreesTwice, "a repeated downgrade lets go of the hold"),
+    readers(94, Bug::DowngradeKeepsToken, "who was downgraded keeps the writer's token"),
     readers(95, Bug::ReaderAsksToWrite, "a reader asks to write, and waits for itself"),
     readers(95, Bug::UpgradeQueues, "a reader asks its client to write, and waits for itself"),
     readers(96, Bug::ReaderQueuesAgain, "an owner's second read queues behind a writer"),
@@ -492,6 +495,7 @@ pub const TABLE: &[Planted] = &[
     readers(132, Bug::ForgottenStays, "a hold that the store forgot outlives its client's next"),
     readers(133, Bug::UpgradeNotUndone, "an upgrade that was given up is not undone"),
     readers(134, Bug::OuterWriteStays, "who reads within a write keeps it after the write"),
+    readers(135, Bug::UndoneUpgradeMends, "an upgrade that nobody heard of clears 'abandoned'"),
 ];
 
 const HALF_WAY: &str = "local heard = try('PUBLISH', prefix .. 'inbox:' .. \

@@ -73,7 +73,8 @@ impl<C: Clone> Engine<C> {
         self.set_mode(hold, Mode::Shared);
         // Unless its owner writes by another hold meanwhile, which has been told.
         if self.writes(key) == 0 {
-            self.share(now, key, Conversion::undoing());
+            let told = planted!(UndoneUpgradeMends);
+            self.share(now, key, Conversion { told, ..Conversion::undoing() });
         }
         self.send_due_beats(now);
     }

@@ -36,13 +36,20 @@ impl Record {
             if let Mode::Permits { of, .. } = self.holds[at].mode {
                 return Err(other_kind(of, ask.to));
             }
+            if planted!(DowngradeFreesTwice) && self.holds[at].mode == Mode::Shared {
+                self.holds.remove(at);
+                return Ok(self.state(Standing::Gone));
+            }
             converted = self.holds[at].mode == ask.to || self.change(now, at, ask);
         }
         if let Some(at) = at.filter(|_| converted) {
             self.holds[at].renew(now, micros_up(ask.lease), caller.polling, Reach::Lengthen);
         }
         let settle = Settle { now, lock: &ask.lock, caller: None, floor: ask.floor };
+        let away =
+            if planted!(DowngradeLetsWriterIn) { at.map(|at| self.holds.remove(at)) } else { None };
         let settled = self.settle(&settle, out);
+        self.holds.extend(away);
         if converted {
             return Ok(self.standing(now, ask.hold, settled));
         }
@@ -84,7 +91,8 @@ impl Record {
         }
         // Above whatever a writer was given, below whoever comes next.
         let used = ask.used.max(self.used);
-        let token = if used < self.token { self.token } else { used + 1 };
+        let same = used < self.token || planted!(DowngradeKeepsToken);
+        let token = if same { self.token } else { used + 1 };
         self.vacate();
         self.give_back(token);
         self.holds[at].token = self.token;

@@ -63,6 +63,7 @@ impl Caller {
             Do::Read => Ask { mode: Mode::Shared, ..ask },
             Do::One => Ask { mode: Mode::Permits { count: 1, of: 3 }, ..ask },
             Do::Two => Ask { mode: Mode::Permits { count: 2, of: 3 }, ..ask },
+            Do::Downgrade | Do::Upgrade | Do::More | Do::Fewer => ask,
             Do::Lock | Do::Extend | Do::Unlock => ask,
         }
     }

@@ -28,6 +28,11 @@ cases! {
     Unheard "a push reached nobody",
     Wanted "a holder was told that others wait",
     Extended "a hold was extended",
+    Downgraded "a writer reads on",
+    Upgraded "a reader writes",
+    NotUpgraded "a reader may not write",
+    Resized "a semaphore was resized",
+    Doomed "a wait for more permits than are left ended",
 }
 
 /// Counts of each case, over all paths.

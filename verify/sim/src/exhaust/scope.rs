@@ -21,13 +21,21 @@ pub(super) enum Do {
     One,
     /// Acquires two of them.
     Two,
+    /// Makes the latest hold shared.
+    Downgrade,
+    /// Makes the latest hold exclusive, if nobody else reads.
+    Upgrade,
+    /// There are four permits from now on.
+    More,
+    /// There is one permit from now on.
+    Fewer,
     /// Extends the latest hold.
     Extend,
     /// Releases the latest hold.
     Unlock,
 }
 
-use Do::{Brief, Extend, Lock, One, Own, Read, Try, Two, Unlock};
+use Do::{Brief, Downgrade, Extend, Fewer, Lock, More, One, Own, Read, Try, Two, Unlock, Upgrade};
 
 /// A caller's whole life: it ends with as many releases as it has acquisitions.
 pub(super) type Program = &'static [Do];
@@ -78,6 +86,10 @@ const READ_INSIDE: Program = &[Lock, Read, Unlock, Unlock];
 const WRITE_INSIDE: Program = &[Read, Lock, Unlock, Unlock];
 const ONE: Program = &[One, Unlock];
 const TWO: Program = &[Two, Unlock];
+const DOWN: Program = &[Lock, Downgrade, Unlock];
+const UP: Program = &[Read, Upgrade, Unlock];
+const TWO_MORE: Program = &[Two, More, Unlock];
+const TWO_FEWER: Program = &[Two, Fewer, Unlock];
 const NESTED: Program = &[Lock, Lock, Unlock, Unlock];
 
 const NONE: Budget = Budget { cuts: 0, cancels: 0, crashes: 0, shorts: 0, longs: 0, wipes: 0 };
@@ -141,6 +153,13 @@ impl Scope {
             Scope::of("readers and a local writer", &[&[READ, READ, ONCE]], NONE),
             Scope::of("two of three permits", &[&[TWO], &[TWO], &[ONE]], NONE),
             Scope::of("permits", &[&[TWO], &[TWO, ONE]], Budget { cancels: 1, ..NONE }),
+            Scope::of("two readers and a downgrade", &[&[READ], &[READ], &[DOWN]], NONE),
+            Scope::of("downgrade", &[&[DOWN], &[ONCE]], Budget { cuts: 1, ..NONE }),
+            Scope::of("upgrade", &[&[UP], &[READ]], Budget { cuts: 1, ..NONE }),
+            Scope::of("upgrade and writer", &[&[UP], &[ONCE]], Budget { shorts: 1, ..NONE }),
+            Scope::of("more permits", &[&[TWO_MORE], &[TWO]], Budget { cuts: 1, ..NONE }),
+            Scope::of("fewer permits", &[&[TWO_FEWER], &[TWO]], Budget { cuts: 1, ..NONE }),
+            Scope::of("permits, resized", &[&[TWO_MORE], &[TWO], &[TWO]], NONE),
         ]
     }
 

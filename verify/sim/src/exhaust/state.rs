@@ -11,6 +11,9 @@ use crate::exhaust::caller::Caller;
 use crate::exhaust::scope::{Budget, Scope};
 use crate::exhaust::wire::Wire;
 
+/// How many permits there are at first, where there are some.
+pub(super) const PERMITS: u32 = 3;
+
 /// What the store's clock read at the beginning, in microseconds.
 const EPOCH: u64 = 1_800_000_000_000_000;
 
@@ -36,6 +39,8 @@ pub(super) struct Ledger {
     pub written: u64,
     /// The highest token that the store gave, told or not.
     pub given: u64,
+    /// The most permits that there were.
+    pub most: u32,
 }
 
 /// The whole world at one instant.
@@ -65,7 +70,7 @@ impl State {
             record: Record { token: 1, last: 1, ..Record::default() },
             strays: Vec::new(),
             left: scope.budget,
-            ledger: Ledger::default(),
+            ledger: Ledger { most: PERMITS, ..Ledger::default() },
             wiped: false,
             broken: None,
         };

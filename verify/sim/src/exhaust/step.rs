@@ -3,7 +3,10 @@
 use fencelock_engine::reply::{Abandoned, Body, Failure, Push, Reply, Standing};
 use fencelock_engine::request::{Mode, Op};
 use fencelock_engine::store::{Announce, Delivery, Record};
-use fencelock_engine::{Acquired, Effect, Ended, Event, Grant, How, LossReason, Outcome, Time};
+use fencelock_engine::{
+    Acquired, Converted, Effect, Ended, ErrorKind, Event, Grant, How, LossReason, Name, Outcome,
+    Time,
+};
 
 use crate::exhaust::caller::{Caller, Held, Open};
 use crate::exhaust::cover::{Case, Cover};
@@ -185,6 +188,16 @@ impl State {
                     Err(_) => client.callers[a].give_up(),
                 }
             }
+            Do::Downgrade | Do::Upgrade => self.convert(c, a, what),
+            Do::More | Do::Fewer => {
+                let now = self.now;
+                let client = &mut self.clients[c];
+                client.next += 1;
+                let (tag, of) = (client.next, if what == Do::More { 4 } else { 1 });
+                let name = Name::new("stock").expect("a short name");
+                client.engine.resize(now, &name, of, tag);
+                client.callers[a].open = Some(Open { tag, key: None });
+            }
             Do::Extend => {
                 let now = self.now;
                 let client = &mut self.clients[c];
@@ -204,6 +217,45 @@ impl State {
             }
         }
         self.follow(c, rules);
+    }
+
+    /// Converts a caller's latest hold. Whoever asks to read writes no more.
+    fn convert(&mut self, c: usize, a: usize, what: Do) {
+        let now = self.now;
+        let client = &mut self.clients[c];
+        client.next += 1;
+        let tag = client.next;
+        let Some(held) = client.callers[a].holds.last_mut() else { return };
+        let asked = if what == Do::Downgrade {
+            held.mode = Mode::Shared;
+            client.engine.downgrade(now, held.key, tag)
+        } else {
+            client.engine.try_upgrade(now, held.key, tag)
+        };
+        if let Ok(Some(_)) = asked {
+            client.callers[a].open = Some(Open { tag, key: None });
+        }
+    }
+
+    /// A hold has another mode, and a token above what it must lie above.
+    fn converted(&mut self, c: usize, a: usize, to: Converted, rules: &Rules<'_>) {
+        let token = to.token.get();
+        let (above, met) = match to.mode {
+            Mode::Exclusive => (self.ledger.token, Case::Upgraded),
+            _ => (self.ledger.written, Case::Downgraded),
+        };
+        rules.cover.met(met);
+        if token <= above && !self.wiped {
+            self.broken = Some("a token did not rise");
+        }
+        self.ledger.token = self.ledger.token.max(token);
+        if to.mode == Mode::Exclusive {
+            self.ledger.written = self.ledger.written.max(token);
+        }
+        let holds = &mut self.clients[c].callers[a].holds;
+        if let Some(held) = holds.iter_mut().find(|held| held.key == to.hold) {
+            (held.mode, held.token) = (to.mode, token);
+        }
     }
 
     /// Releases a hold; its caller waits for the word.
@@ -280,6 +332,17 @@ impl State {
                 beats.iter().map(|beat| record.beat(now, &known, beat, &mut inboxes)).collect(),
             ),
             Op::Release(release) => Body::Release(record.release(now, release, &mut inboxes)),
+            Op::Convert(ask) => match record.convert(now, &known, ask, &mut inboxes) {
+                Ok(state) => Body::Convert(state),
+                Err(refusal) => return Err(Failure::Refused(refusal)),
+            },
+            Op::Resize(ask) => match record.resize(now, ask, &mut inboxes) {
+                Ok(done) => {
+                    self.ledger.most = self.ledger.most.max(ask.of);
+                    Body::Resize(done)
+                }
+                Err(refusal) => return Err(Failure::Refused(refusal)),
+            },
             other => unreachable!("nobody asks for {other:?}"),
         };
         if inboxes.nobody {
@@ -378,7 +441,18 @@ impl State {
         let acquires = open.is_some_and(|open| open.key.is_some());
         match outcome {
             Outcome::Granted(grant) if acquires => self.granted(c, a, tag, &grant, rules),
-            Outcome::Failed(_) if acquires => callers[a].give_up(),
+            Outcome::Failed(error) if acquires => {
+                if error.kind() == ErrorKind::InvalidArgument {
+                    rules.cover.met(Case::Doomed);
+                }
+                callers[a].give_up();
+            }
+            Outcome::Converted(to) => self.converted(c, a, to, rules),
+            Outcome::Resized(true) => rules.cover.met(Case::Resized),
+            Outcome::Resized(false) => {}
+            Outcome::Failed(error) if error.kind() == ErrorKind::Contended => {
+                rules.cover.met(Case::NotUpgraded);
+            }
             Outcome::Extended => rules.cover.met(Case::Extended),
             Outcome::Released | Outcome::Failed(_) => {}
             _ => self.broken = Some("a call ended as another kind of call"),
@@ -465,7 +539,7 @@ impl State {
             Mode::Permits { count, .. } => count,
             _ => 0,
         });
-        if out.sum::<u32>() > PERMITS && !self.wiped {
+        if out.sum::<u32>() > self.ledger.most && !self.wiped {
             self.broken = Some("more permits are out than there are");
         }
     }
@@ -476,9 +550,6 @@ impl State {
         alive.filter_map(|client| client.engine.next_wake()).min()
     }
 }
-
-/// How many permits there are, where there are some.
-const PERMITS: u32 = 3;
 
 /// What is wrong with two holds that are valid at once.
 fn beside(one: &(usize, usize, Held), other: &(usize, usize, Held)) -> Option<&'static str> {
