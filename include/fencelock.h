@@ -815,11 +815,19 @@ fencelock_status fencelock_semaphore_available_permits_async(struct fencelock_se
                                                              void *user_data,
                                                              struct fencelock_error **error);
 
+// Another handle of a semaphore, to be freed, which follows the number of permits of those who hold or
+// wait, where that is not its own: for who cannot know of a resize. Its own number counts when nobody
+// does, and is the most that one acquire takes; more than there are is INVALID_ARGUMENT then, as after a
+// resize.
+fencelock_status fencelock_semaphore_adopting(struct fencelock_semaphore *semaphore,
+                                              struct fencelock_semaphore **adopting,
+                                              struct fencelock_error **error);
+
 // Gives a semaphore another number of permits, 1 to 1,000,000, until nobody holds or waits; `resized` is
 // false when nobody does, and whoever comes next says how many there are. Of more, whoever fits now enters
 // at once. Of fewer, nobody loses a permit, and nobody enters until enough have come back; who waits for
-// more than there are ends with INVALID_ARGUMENT. Everybody who comes later must say the new number: this
-// handle keeps the one that it was told.
+// more than there are ends with INVALID_ARGUMENT. Everybody who comes later must say the new number, or
+// follow it (see fencelock_semaphore_adopting()): this handle keeps the one that it was told.
 //
 // INVALID_ARGUMENT for the number, MISCONFIGURED while the name is a lock's, UNSUPPORTED, UNAVAILABLE,
 // CLOSED.
@@ -1075,6 +1083,32 @@ fencelock_status fencelock_client_break_async(struct fencelock_client *client,
                                               fencelock_callback callback,
                                               void *user_data,
                                               struct fencelock_error **error);
+
+// Ends one hold on a lock, by the id and the token that fencelock_inspection_hold() shows: one reader of
+// several, or one who has permits. The others stay. Otherwise as fencelock_client_break().
+//
+// INVALID_ARGUMENT for what is no hold's id.
+fencelock_status fencelock_client_break_hold(struct fencelock_client *client,
+                                             const char *name,
+                                             size_t name_length,
+                                             uint64_t token,
+                                             const char *hold,
+                                             size_t hold_length,
+                                             uint64_t *ended,
+                                             uint64_t *changed_hands,
+                                             struct fencelock_error **error);
+
+// As fencelock_client_break_hold(), without blocking. The completion is as that of
+// fencelock_client_break_async().
+fencelock_status fencelock_client_break_hold_async(struct fencelock_client *client,
+                                                   const char *name,
+                                                   size_t name_length,
+                                                   uint64_t token,
+                                                   const char *hold,
+                                                   size_t hold_length,
+                                                   fencelock_callback callback,
+                                                   void *user_data,
+                                                   struct fencelock_error **error);
 
 // The names of at most `limit` locks that begin with `prefix` (which may be NULL: all), in the
 // store's order. A lock that was used lately may be listed although nobody holds it. A limit of 0 is

@@ -95,6 +95,58 @@ pub unsafe extern "C" fn fencelock_client_break_async(
     })
 }
 
+/// Ends one hold on a lock, by the id and the token that fencelock_inspection_hold() shows: one reader of
+/// several, or one who has permits. The others stay. Otherwise as fencelock_client_break().
+///
+/// INVALID_ARGUMENT for what is no hold's id.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencelock_client_break_hold(
+    client: *mut fencelock_client,
+    name: *const c_char,
+    name_length: usize,
+    token: u64,
+    hold: *const c_char,
+    hold_length: usize,
+    ended: *mut u64,
+    changed_hands: *mut u64,
+    error: *mut *mut fencelock_error,
+) -> fencelock_status {
+    call!(error, {
+        give(ended, "ended", 0)?;
+        give(changed_hands, "changed_hands", 0)?;
+        let client = fencelock_client::get(client)?;
+        let name = text::need(name, name_length, "name")?;
+        let broken = client.break_hold(name, token, text::need(hold, hold_length, "hold")?)?;
+        give(ended, "ended", broken.ended as u64)?;
+        give(changed_hands, "changed_hands", broken.changed_hands.unwrap_or(0))?;
+    })
+}
+
+/// As fencelock_client_break_hold(), without blocking. The completion is as that of
+/// fencelock_client_break_async().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencelock_client_break_hold_async(
+    client: *mut fencelock_client,
+    name: *const c_char,
+    name_length: usize,
+    token: u64,
+    hold: *const c_char,
+    hold_length: usize,
+    callback: fencelock_callback,
+    user_data: *mut c_void,
+    error: *mut *mut fencelock_error,
+) -> fencelock_status {
+    call!(error, {
+        let client = fencelock_client::get(client)?;
+        let name = text::need(name, name_length, "name")?.to_owned();
+        let hold = text::need(hold, hold_length, "hold")?;
+        start(null_mut(), callback, user_data, null_mut(), |done| {
+            let broken = move |broken: Result<_, _>| done(broken.map(Outcome::Broken));
+            Ok(Some(client.break_hold_async(name, token, hold, broken)?))
+        })?;
+    })
+}
+
 /// The names of at most `limit` locks that begin with `prefix` (which may be NULL: all), in the
 /// store's order. A lock that was used lately may be listed although nobody holds it. A limit of 0 is
 /// INVALID_ARGUMENT.

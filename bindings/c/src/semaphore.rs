@@ -151,11 +151,29 @@ pub unsafe extern "C" fn fencelock_semaphore_available_permits_async(
     })
 }
 
+/// Another handle of a semaphore, to be freed, which follows the number of permits of those who hold or
+/// wait, where that is not its own: for who cannot know of a resize. Its own number counts when nobody
+/// does, and is the most that one acquire takes; more than there are is INVALID_ARGUMENT then, as after a
+/// resize.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencelock_semaphore_adopting(
+    semaphore: *mut fencelock_semaphore,
+    adopting: *mut *mut fencelock_semaphore,
+    error: *mut *mut fencelock_error,
+) -> fencelock_status {
+    call!(error, {
+        want(adopting, "adopting")?;
+        let made = fencelock_semaphore::get(semaphore)?.semaphore.clone().adopting();
+        let made = SemaphoreObject { name: Text::new(made.name()), semaphore: made };
+        give(adopting, "adopting", fencelock_semaphore::make(made)?)?;
+    })
+}
+
 /// Gives a semaphore another number of permits, 1 to 1,000,000, until nobody holds or waits; `resized` is
 /// false when nobody does, and whoever comes next says how many there are. Of more, whoever fits now enters
 /// at once. Of fewer, nobody loses a permit, and nobody enters until enough have come back; who waits for
-/// more than there are ends with INVALID_ARGUMENT. Everybody who comes later must say the new number: this
-/// handle keeps the one that it was told.
+/// more than there are ends with INVALID_ARGUMENT. Everybody who comes later must say the new number, or
+/// follow it (see fencelock_semaphore_adopting()): this handle keeps the one that it was told.
 ///
 /// INVALID_ARGUMENT for the number, MISCONFIGURED while the name is a lock's, UNSUPPORTED, UNAVAILABLE,
 /// CLOSED.

@@ -568,6 +568,80 @@ static void a_semaphore_is_resized_while_it_is_in_use(void) {
     end(client);
 }
 
+/* The id and the token of the hold of so many permits. */
+static uint64_t hold_of(fencelock_client *client, const char *name, uint32_t count, char *id) {
+    fencelock_inspection *seen = NULL;
+    OK(fencelock_client_inspect, client, name, FENCELOCK_NTS, &seen);
+    uint64_t token = 0;
+    for (size_t i = 0; token == 0; i++) {
+        fencelock_hold_info info = FENCELOCK_HOLD_INFO_INIT;
+        IS(FENCELOCK_OK, fencelock_inspection_hold(seen, i, &info));
+        if (info.permits != count) continue;
+        CHECK(info.id.length == 32);
+        memcpy(id, info.id.data, 33);
+        token = info.token;
+    }
+    IS(FENCELOCK_OK, fencelock_inspection_free(seen));
+    return token;
+}
+
+static void a_handle_follows_the_number_of_those_who_hold(void) {
+    if (!permits()) return;
+    fencelock_client *client = client_of_store();
+    fencelock_semaphore *three = NULL, *nine = NULL, *following = NULL;
+    char name[200];
+    snprintf(name, sizeof name, "%s", name_of("adopting"));
+    OK(fencelock_client_semaphore, client, name, FENCELOCK_NTS, 3, &three);
+    OK(fencelock_client_semaphore, client, name, FENCELOCK_NTS, 9, &nine);
+    OK(fencelock_semaphore_adopting, nine, &following);
+    fencelock_hold *two = taking(three, 2, FENCELOCK_TRY), *none = NULL;
+    fencelock_acquire_options try = fresh(FENCELOCK_TRY);
+    FAILS(FENCELOCK_MISCONFIGURED, fencelock_semaphore_acquire, nine, 1, &try, &none);
+    fencelock_hold *one = taking(following, 1, FENCELOCK_TRY);
+    FAILS(FENCELOCK_CONTENDED, fencelock_semaphore_acquire, following, 1, &try, &none);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_semaphore_acquire, following, 4, &try, &none);
+    uint32_t free = 9;
+    OK(fencelock_semaphore_available_permits, following, &free);
+    CHECK(free == 0);
+    OK(fencelock_hold_release, two);
+    OK(fencelock_hold_release, one);
+    OK(fencelock_hold_release, taking(following, 9, FENCELOCK_TRY)); // its own, when nobody is there
+    FAILS(FENCELOCK_NULL_ARGUMENT, fencelock_semaphore_adopting, nine, NULL);
+    IS(FENCELOCK_OK, fencelock_semaphore_free(nine));
+    IS(FENCELOCK_OK, fencelock_semaphore_free(three));
+    IS(FENCELOCK_OK, fencelock_semaphore_free(following));
+    end(client);
+}
+
+static void one_hold_of_several_is_broken(void) {
+    if (!permits()) return;
+    fencelock_client *client = client_of_store();
+    fencelock_semaphore *four = NULL;
+    char name[200], id[33];
+    snprintf(name, sizeof name, "%s", name_of("broken"));
+    OK(fencelock_client_semaphore, client, name, FENCELOCK_NTS, 4, &four);
+    fencelock_hold *one = taking(four, 1, FENCELOCK_TRY), *two = taking(four, 2, FENCELOCK_TRY);
+    uint64_t ended = 9, changed_hands = 9;
+    uint64_t token = hold_of(client, name, 2, id);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_client_break_hold, client, name, FENCELOCK_NTS, token,
+          "two", FENCELOCK_NTS, &ended, &changed_hands);
+    OK(fencelock_client_break_hold, client, name, FENCELOCK_NTS, token, id, FENCELOCK_NTS, &ended,
+       &changed_hands);
+    CHECK(ended == 1 && changed_hands == 0);
+    IS(FENCELOCK_LOST, fencelock_hold_release(two, NULL));
+    bool valid = false;
+    IS(FENCELOCK_OK, fencelock_hold_is_valid(one, &valid));
+    CHECK(valid);
+    token = hold_of(client, name, 1, id);
+    struct mail mail = {0};
+    OK(fencelock_client_break_hold_async, client, name, FENCELOCK_NTS, token, id, FENCELOCK_NTS, post,
+       &mail);
+    CHECK(collect(&mail).number == 1);
+    IS(FENCELOCK_LOST, fencelock_hold_release(one, NULL));
+    IS(FENCELOCK_OK, fencelock_semaphore_free(four));
+    end(client);
+}
+
 int hold_permits(const char *name) {
     fencelock_connect_options options = FENCELOCK_CONNECT_OPTIONS_INIT;
     options.lease_ns = 3 * FENCELOCK_SECOND;
@@ -683,6 +757,9 @@ const struct test mode_tests[] = {
     {"permits_are_counted_and_nobody_passes_a_larger_request",
      permits_are_counted_and_nobody_passes_a_larger_request},
     {"a_semaphore_is_resized_while_it_is_in_use", a_semaphore_is_resized_while_it_is_in_use},
+    {"a_handle_follows_the_number_of_those_who_hold",
+     a_handle_follows_the_number_of_those_who_hold},
+    {"one_hold_of_several_is_broken", one_hold_of_several_is_broken},
     {"permits_of_a_killed_process_come_back", permits_of_a_killed_process_come_back},
     {"an_inspection_says_who_reads_and_who_has_permits",
      an_inspection_says_who_reads_and_who_has_permits},

@@ -161,6 +161,35 @@ on_each_store("Modes") do
     assert_equal(5, @client.semaphore(mailers.name, 5).with_permit(5) { 5 })
   end
 
+  def test_a_semaphore_is_resized_and_followed
+    refute mailers.resize(4), "nobody is there"
+    five = @client.semaphore(mailers.name, 5)
+    mailers.with_permit(3) do
+      waiting = Thread.new { five.adopting.acquire }
+      eventually_waiting(@client, 1)
+      assert mailers.resize(4)
+      one = waiting.value
+      [five, mailers].each { |each| assert_raises(Fencelock::MisconfiguredError) { each.acquire } }
+      assert_nil five.adopting.try_acquire
+      assert_equal 0, five.adopting.available_permits
+      assert_raises(Fencelock::InvalidArgumentError) { five.adopting.acquire(5) }
+      one.release
+    end
+    # Nobody has any: its own number counts.
+    assert_equal 5, five.adopting.with_permit(5) { 5 }
+    [0, -1, 1_000_001, "3"].each { |of| assert_raises(Fencelock::InvalidArgumentError) { mailers.resize(of) } }
+  end
+
+  def test_one_hold_of_several_is_broken
+    one, two = mailers.acquire, mailers.acquire(2)
+    seen = @client.inspect_lock(mailers.name).holds.find { |hold| hold.permits == 2 }
+    assert_raises(Fencelock::InvalidArgumentError) { @client.break_hold(mailers.name, seen.token, "two") }
+    assert_equal 1, @client.break_hold(mailers.name, seen.token, seen.id).ended
+    assert_raises(Fencelock::LostError) { two.release }
+    assert one.valid?
+    one.release
+  end
+
   def test_a_small_request_does_not_pass_a_large_one
     order = []
     two = mailers.acquire(2)

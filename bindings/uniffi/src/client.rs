@@ -97,6 +97,23 @@ impl Client {
         Ok(broken.into())
     }
 
+    /// Ends one hold of a lock or a semaphore, by the id and the token that `inspect` shows. The others
+    /// stay. As `break_lock` otherwise. Blocks.
+    ///
+    /// Errors: `InvalidArgument` for the name, and for what is no hold's id; `Unavailable`,
+    /// `Misconfigured`, `Closed`.
+    pub fn break_hold(&self, name: String, token: u64, hold: String) -> Result<Broken> {
+        Ok(self.0.break_hold(&name, token, &hold)?.into())
+    }
+
+    /// As `break_hold`, without blocking.
+    pub async fn break_hold_async(&self, name: String, token: u64, hold: String) -> Result<Broken> {
+        let begin = |done: Box<dyn FnOnce(_) + Send>| {
+            self.0.break_hold_async(name, token, &hold, done).map(Some)
+        };
+        Ok(call(begin).await?.into())
+    }
+
     /// The store's time. Blocks.
     ///
     /// Errors: `Unavailable`, `Misconfigured`, `Closed`.

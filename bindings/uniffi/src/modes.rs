@@ -96,6 +96,29 @@ impl Semaphore {
         Lock::new(self.semaphore.taking(count), options)
     }
 
+    /// The same semaphore, following the number of those who hold or wait where that is another than this
+    /// object's, which counts when nobody does, and is the most that one acquire takes.
+    pub fn adopting(&self) -> Arc<Semaphore> {
+        let (lease, max_hold) = (self.lease, self.max_hold);
+        let semaphore = self.semaphore.clone().adopting();
+        Arc::new(Semaphore { semaphore, lease, max_hold })
+    }
+
+    /// Gives the semaphore another number of permits, 1 to 1,000,000, until nobody holds or waits; false
+    /// when nobody does. Of more, whoever fits enters at once; of fewer, nobody loses one. Everybody who
+    /// comes later must say it. Blocks.
+    ///
+    /// Errors: `InvalidArgument` for the number; `Misconfigured` while the name is a lock's;
+    /// `Unsupported`, `Unavailable`, `Closed`.
+    pub fn resize(&self, permits: u32) -> Result<bool> {
+        Ok(self.semaphore.resize(permits)?)
+    }
+
+    /// As `resize`, without blocking.
+    pub async fn resize_async(&self, permits: u32) -> Result<bool> {
+        Ok(call(|done| Ok(Some(self.semaphore.resize_async(permits, done)))).await?)
+    }
+
     /// How many permits are free, by the store's word; blocks. Good for display, never for a decision.
     ///
     /// Errors: `Unavailable`, `Misconfigured`, `Closed`.

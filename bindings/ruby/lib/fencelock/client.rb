@@ -102,6 +102,15 @@ module Fencelock
       Pending.uninterrupted { @native.break_lock_async(name, token) }
     end
 
+    # Ends one hold of a lock or a semaphore: `hold` is its id, and `token` its token, as `inspect_lock` shows them.
+    # The others stay. As break_lock otherwise; raises InvalidArgumentError for what is no hold's id.
+    def break_hold(name, token, hold)
+      name = Text.to_native("the name of a lock", name)
+      token = Spans.count("the token", token, 0, 1 << 64)
+      hold = Text.to_native("the id of a hold", hold)
+      Pending.uninterrupted { @native.break_hold_async(name, token, hold) }
+    end
+
     # The store's time.
     def ping = Pending.uninterrupted { @native.ping_async }
 

@@ -14,12 +14,27 @@ module Fencelock
     attr_reader :permits
 
     # @private
-    def initialize(client, name, permits, options)
+    def initialize(client, name, permits, options, adopting: false)
       @client = client
       @name = name
       @permits = permits
       @options = options
+      @adopting = adopting
       native
+    end
+
+    # The same semaphore, following the number of those who hold or wait where that is not `permits`: for who cannot
+    # know of a resize. Its own number counts when nobody does, and is the most that one acquire takes; more than
+    # there are raises InvalidArgumentError then, as after a resize.
+    def adopting = Semaphore.new(@client, name, permits, @options, adopting: true)
+
+    # Gives the semaphore another number of permits until nobody holds or waits, and true; false when nobody does,
+    # and whoever comes next says how many there are. Of more, whoever fits enters at once. Of fewer, nobody loses
+    # one, and nobody enters until enough have come back; who waits for more than there are raises
+    # InvalidArgumentError. Everybody who comes later must say the new number, or be `adopting`.
+    def resize(permits)
+      permits = Spans.count("the number of permits", permits, 0, 1 << 32)
+      Pending.uninterrupted { native.resize_async(permits) }
     end
 
     # Takes `count` permits together, calls the block with the hold, and gives them back; as Lock#synchronize
@@ -48,6 +63,9 @@ module Fencelock
       Lock.new(@client, name, :nobody, {}) { native.taking(count) }
     end
 
-    def native = @client.semaphore(name, permits, *@options)
+    def native
+      semaphore = @client.semaphore(name, permits, *@options)
+      @adopting ? semaphore.adopting : semaphore
+    end
   end
 end

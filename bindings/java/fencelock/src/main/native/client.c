@@ -202,6 +202,38 @@ static void native_breakLockAsync(JNIEnv *env, jclass native, jlong client, jbyt
     bytes_close(&text);
 }
 
+static jlong native_breakHold(JNIEnv *env, jclass native, jlong client, jbyteArray name,
+                              jlong token, jbyteArray hold) {
+    bytes text, id = {0};
+    uint64_t ended = 0, changed_hands = 0;
+    if (bytes_open(env, &text, name) && bytes_open(env, &id, hold)) {
+        fencelock_error *error = NULL;
+        fencelock_status status = fencelock_client_break_hold(
+            AS(client, client), text.data, text.length, (uint64_t)token, id.data, id.length, &ended,
+            &changed_hands, &error);
+        thrown(env, native, status, error);
+    }
+    bytes_close(&id);
+    bytes_close(&text);
+    return changed_hands != 0 ? -(jlong)changed_hands : (jlong)ended;
+}
+
+static void native_breakHoldAsync(JNIEnv *env, jclass native, jlong client, jbyteArray name,
+                                  jlong token, jbyteArray hold, jobject completion) {
+    bytes text, id = {0};
+    jobject target = NULL;
+    if (bytes_open(env, &text, name) && bytes_open(env, &id, hold) &&
+        (target = global_of(env, completion)) != NULL) {
+        fencelock_error *error = NULL;
+        fencelock_status status = fencelock_client_break_hold_async(
+            AS(client, client), text.data, text.length, (uint64_t)token, id.data, id.length,
+            on_completion, target, &error);
+        if (thrown(env, native, status, error)) (*env)->DeleteGlobalRef(env, target);
+    }
+    bytes_close(&id);
+    bytes_close(&text);
+}
+
 static jlong native_list(JNIEnv *env, jclass native, jlong client, jbyteArray prefix,
                          jlong limit) {
     bytes text;
@@ -397,6 +429,8 @@ static const JNINativeMethod methods[] = {
     METHOD(pingAsync, "(J" COMPLETION ")V"),
     METHOD(breakLock, "(J" BYTES "J)J"),
     METHOD(breakLockAsync, "(J" BYTES "J" COMPLETION ")V"),
+    METHOD(breakHold, "(J" BYTES "J" BYTES ")J"),
+    METHOD(breakHoldAsync, "(J" BYTES "J" BYTES COMPLETION ")V"),
     METHOD(list, "(J" BYTES "J)J"),
     METHOD(listAsync, "(J" BYTES "J" COMPLETION ")V"),
     METHOD(takeNames, "(J)[" BYTES),

@@ -46,6 +46,15 @@ static jlong native_semaphore(JNIEnv *env, jclass native, jlong client, jbyteArr
     return NUMBER(semaphore);
 }
 
+static jlong native_adopting(JNIEnv *env, jclass native, jlong semaphore) {
+    fencelock_semaphore *adopting = NULL;
+    fencelock_error *error = NULL;
+    fencelock_status status =
+        fencelock_semaphore_adopting(AS(semaphore, semaphore), &adopting, &error);
+    thrown(env, native, status, error);
+    return NUMBER(adopting);
+}
+
 static void native_freeSemaphore(JNIEnv *env, jclass native, jlong semaphore) {
     (void)env, (void)native;
     fencelock_semaphore_free(AS(semaphore, semaphore));
@@ -241,6 +250,7 @@ static const JNINativeMethod methods[] = {
     METHOD(freeLock, "(J)V"),
     METHOD(semaphore, "(J" BYTES "I)J"),
     METHOD(freeSemaphore, "(J)V"),
+    METHOD(adopting, "(J)J"),
     METHOD(resize, "(JI)Z"),
     METHOD(resizeAsync, "(JI" COMPLETION ")V"),
     METHOD(availablePermits, "(J)I"),

@@ -90,6 +90,16 @@ public interface DistributedSemaphore {
      */
     DistributedSemaphore withInterruptOnLoss();
 
+    /**
+     * The same semaphore, following the number of permits of those who hold or wait where that is another
+     * than this object's: for who cannot know of a {@link #resize}. The number of this object counts when
+     * nobody does, and is the most that one acquire takes. More than there are is an {@link
+     * InvalidArgumentException} then, as after a resize.
+     *
+     * @return an object for it
+     */
+    DistributedSemaphore adopting();
+
     // ---- as of java.util.concurrent.Semaphore
 
     /**
@@ -234,7 +244,8 @@ public interface DistributedSemaphore {
      * Gives the semaphore another number of permits, until nobody holds or waits. Of more, whoever fits now
      * enters at once. Of fewer, nobody loses a permit, and nobody enters until enough have come back; who
      * waits for more than there are fails with {@link InvalidArgumentException}. Everybody who comes later
-     * must say the new number: this object keeps the one that it was told.
+     * must say the new number, or be {@linkplain #adopting adopting}: this object keeps the one that it was
+     * told.
      *
      * @param permits 1 to 1,000,000
      * @return false when nobody holds or waits: then whoever comes next says how many there are
@@ -243,6 +254,14 @@ public interface DistributedSemaphore {
      * @throws StoreUnavailableException when the store did not answer
      */
     boolean resize(int permits);
+
+    /**
+     * As {@link #resize}, without waiting.
+     *
+     * @param permits 1 to 1,000,000
+     * @return a future of what it gives
+     */
+    CompletableFuture<Boolean> resizeAsync(int permits);
 
     /**
      * How many permits the store's holds leave of this object's number. Asks the store. Good for

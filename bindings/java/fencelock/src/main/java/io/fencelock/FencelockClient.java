@@ -183,6 +183,28 @@ public interface FencelockClient extends AutoCloseable {
     CompletableFuture<Broken> breakLockAsync(String name, long token);
 
     /**
+     * Ends one hold of a lock or a semaphore, as {@link #breakLock} does with all: one reader of several, or
+     * one who has permits. The others stay.
+     *
+     * @param name the lock
+     * @param token that of the hold in {@link #inspect}
+     * @param hold the hold's id there
+     * @return what became of it
+     * @throws InvalidArgumentException when it is no hold's id
+     */
+    Broken breakHold(String name, long token, String hold);
+
+    /**
+     * As {@link #breakHold}, without waiting.
+     *
+     * @param name the lock
+     * @param token that of the hold in {@link #inspect}
+     * @param hold the hold's id there
+     * @return a future of what became of it
+     */
+    CompletableFuture<Broken> breakHoldAsync(String name, long token, String hold);
+
+    /**
      * The id under which the store knows this client.
      *
      * @return the id

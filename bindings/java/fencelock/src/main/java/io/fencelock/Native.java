@@ -67,6 +67,12 @@ final class Native {
     static native void breakLockAsync(
             long client, byte[] name, long token, Completion completion);
 
+    /** As {@link #breakLock}, of one hold. */
+    static native long breakHold(long client, byte[] name, long token, byte[] hold);
+
+    static native void breakHoldAsync(
+            long client, byte[] name, long token, byte[] hold, Completion completion);
+
     /** Gives a handle for {@link #takeNames}. */
     static native long list(long client, byte[] prefix, long limit);
 
@@ -121,6 +127,9 @@ final class Native {
             Completion completion);
 
     static native long semaphore(long client, byte[] name, int permits);
+
+    /** A handle of its own. */
+    static native long adopting(long semaphore);
 
     static native void freeSemaphore(long semaphore);
 

@@ -256,6 +256,36 @@ final class NativeClient implements FencelockClient {
     }
 
     @Override
+    public Broken breakHold(String name, long token, String hold) {
+        try {
+            byte[] text = Text.encode("the name of a lock", name);
+            byte[] id = Text.encode("the id of a hold", hold);
+            if (VirtualThreads.current()) {
+                Parking parking = new Parking(this);
+                Native.breakHoldAsync(handle, text, Broken.token(token), id, parking);
+                return Broken.of(parking.await().number());
+            }
+            return Broken.of(Native.breakHold(handle, text, Broken.token(token), id));
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    @Override
+    public CompletableFuture<Broken> breakHoldAsync(String name, long token, String hold) {
+        return Deferred.start(
+                executor,
+                (result, number) -> Broken.of(number),
+                completion ->
+                        Native.breakHoldAsync(
+                                handle,
+                                Text.encode("the name of a lock", name),
+                                Broken.token(token),
+                                Text.encode("the id of a hold", hold),
+                                completion));
+    }
+
+    @Override
     public String id() {
         return Text.decode(Native.clientId(handle));
     }

@@ -30,16 +30,34 @@ final class NativeSemaphore implements DistributedSemaphore {
         final NativeClient client;
         final String name;
         final int permits;
+        final boolean adopts;
         final long handle;
 
         Source(NativeClient client, String name, int permits) {
+            this(client, name, permits, false, made(client, name, permits));
+        }
+
+        private Source(
+                NativeClient client, String name, int permits, boolean adopts, long handle) {
             this.client = client;
             this.name = name;
             this.permits = permits;
+            this.adopts = adopts;
+            this.handle = handle;
+            client.cleaner().register(this, () -> Native.freeSemaphore(handle));
+        }
+
+        private static long made(NativeClient client, String name, int permits) {
             byte[] text = Text.encode("the name of a semaphore", name);
-            long made = Native.semaphore(client.handle(), text, permits);
-            handle = made;
-            client.cleaner().register(this, () -> Native.freeSemaphore(made));
+            return Native.semaphore(client.handle(), text, permits);
+        }
+
+        Source adopting() {
+            try {
+                return new Source(client, name, permits, true, Native.adopting(handle));
+            } finally {
+                Reference.reachabilityFence(this);
+            }
         }
     }
 
@@ -78,6 +96,12 @@ final class NativeSemaphore implements DistributedSemaphore {
     @Override
     public DistributedSemaphore withInterruptOnLoss() {
         return new NativeSemaphore(source, lease, maxHold, true);
+    }
+
+    @Override
+    public DistributedSemaphore adopting() {
+        Source adopting = source.adopts ? source : source.adopting();
+        return new NativeSemaphore(adopting, lease, maxHold, interrupts);
     }
 
     // ---- as of java.util.concurrent.Semaphore
@@ -140,6 +164,14 @@ final class NativeSemaphore implements DistributedSemaphore {
         } finally {
             Reference.reachabilityFence(source);
         }
+    }
+
+    @Override
+    public CompletableFuture<Boolean> resizeAsync(int permits) {
+        return Deferred.start(
+                source.client.executor(),
+                (result, number) -> number != 0,
+                completion -> Native.resizeAsync(source.handle, atLeastOne(permits), completion));
     }
 
     @Override
@@ -245,6 +277,7 @@ final class NativeSemaphore implements DistributedSemaphore {
                 && source.client == semaphore.source.client
                 && source.name.equals(semaphore.source.name)
                 && source.permits == semaphore.source.permits
+                && source.adopts == semaphore.source.adopts
                 && lease == semaphore.lease
                 && maxHold == semaphore.maxHold
                 && interrupts == semaphore.interrupts;

@@ -172,8 +172,61 @@ class SemaphoreTest extends StoreTest {
             assertNull(client.semaphore(mailers.name(), 4).tryAcquire());
             assertThrows(InvalidArgumentException.class, () -> mailers.resize(0));
             assertTrue(one.isValid());
+            assertTrue(client.semaphore(mailers.name(), 4).resizeAsync(5).get(30, TimeUnit.SECONDS));
+            ExecutionException failure =
+                    assertThrows(
+                            ExecutionException.class,
+                            () -> mailers.resizeAsync(0).get(30, TimeUnit.SECONDS));
+            assertInstanceOf(InvalidArgumentException.class, failure.getCause());
         }
         all.close();
+    }
+
+    @Test
+    void whoAdoptsFollowsTheNumberOfOthers() throws Exception {
+        DistributedSemaphore five = client.semaphore(mailers.name(), 5);
+        DistributedSemaphore adopting = five.adopting();
+        assertEquals(adopting, adopting.adopting());
+        assertNotEquals(five, adopting);
+        try (Permit two = mailers.acquire(2);
+                Permit one = adopting.withLease(Duration.ofSeconds(30)).acquire()) {
+            assertThrows(StoreMisconfiguredException.class, () -> five.acquire());
+            assertNull(adopting.tryAcquire());
+            assertThrows(InvalidArgumentException.class, () -> adopting.tryAcquire(4));
+            assertEquals(0, adopting.availablePermits());
+            assertEquals(5, adopting.permits());
+            assertTrue(two.isValid() && one.isValid());
+        }
+        // Nobody has any: its own number counts.
+        adopting.acquire(5).close();
+    }
+
+    @Test
+    void oneHoldOfSeveralIsBroken() throws Exception {
+        Permit one = mailers.acquire(1);
+        Permit two = mailers.acquire(2);
+        LockInfo.HoldInfo seen = holder(2);
+        assertThrows(
+                InvalidArgumentException.class,
+                () -> client.breakHold(mailers.name(), seen.token(), "two"));
+        assertEquals(1, client.breakHold(mailers.name(), seen.token(), seen.id()).ended());
+        assertThrows(LockLostException.class, two::close);
+        assertTrue(one.isValid());
+        LockInfo.HoldInfo last = holder(1);
+        Broken broken =
+                client.breakHoldAsync(mailers.name(), last.token(), last.id())
+                        .get(30, TimeUnit.SECONDS);
+        assertEquals(1, broken.ended());
+        assertThrows(LockLostException.class, one::close);
+    }
+
+    private LockInfo.HoldInfo holder(int permits) {
+        for (LockInfo.HoldInfo holder : client.inspect(mailers.name()).orElseThrow().holds()) {
+            if (holder.permits() == permits) {
+                return holder;
+            }
+        }
+        throw new AssertionError("nobody has " + permits);
     }
 
     @Test

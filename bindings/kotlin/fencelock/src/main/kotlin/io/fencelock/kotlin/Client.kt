@@ -111,6 +111,15 @@ private constructor(private val native: NativeClient, shutdownGrace: Duration?) 
     public suspend fun breakLock(name: String, token: ULong): Broken =
         native.breakLockAsync(name.toNative("the name of a lock"), token)
 
+    /**
+     * Ends one hold of a lock or a semaphore, by the id and the [token] that [inspect] shows of it. The others
+     * stay. As [breakLock] otherwise.
+     *
+     * @throws FencelockException.InvalidArgument for what is no hold's id
+     */
+    public suspend fun breakHold(name: String, token: ULong, hold: String): Broken =
+        native.breakHoldAsync(name.toNative("the name of a lock"), token, hold.toNative("the id of a hold"))
+
     /** The store's time. */
     public suspend fun ping(): Instant = native.pingAsync()
 

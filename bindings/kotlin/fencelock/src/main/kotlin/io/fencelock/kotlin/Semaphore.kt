@@ -49,6 +49,24 @@ public class Semaphore internal constructor(private val native: NativeSemaphore)
      */
     public suspend fun availablePermits(): Int = native.availablePermitsAsync().toInt()
 
+    /**
+     * Gives the semaphore another number of [permits] until nobody holds or waits; false when nobody does, and
+     * whoever comes next says how many there are. Of more, whoever fits enters at once. Of fewer, nobody loses one,
+     * and nobody enters until enough have come back. Everybody who comes later must say the new number, or be
+     * [adopting].
+     *
+     * @throws FencelockException.InvalidArgument unless it is 1 to 1,000,000
+     * @throws FencelockException.Misconfigured while the name is a lock's
+     */
+    public suspend fun resize(permits: Int): Boolean = native.resizeAsync(permits.toNative("the number of permits"))
+
+    /**
+     * The same semaphore, following the number of those who hold or wait where that is not [permits]: for who
+     * cannot know of a [resize]. Its own number counts when nobody does, and is the most that one acquire takes;
+     * more than there are is a [FencelockException.InvalidArgument] then, as after a resize.
+     */
+    public fun adopting(): Semaphore = Semaphore(native.adopting())
+
     override fun toString(): String = "Semaphore($name of $permits)"
 
     private fun taking(count: Int) = Lock(native.taking(count.toNative("the number of permits")))

@@ -187,6 +187,43 @@ internal class ModesTest {
 
     @ParameterizedTest
     @MethodSource("io.fencelock.kotlin.Stores#all")
+    fun `a semaphore is resized and followed`(url: String) = withClient(url) { client ->
+        assumeTrue(client.capabilities.permits, "the store has no semaphores")
+        val mailers = client.semaphore(fresh(), 3)
+        val following = client.semaphore(mailers.name, 5).adopting()
+        assertFalse(mailers.resize(4))
+        val two = mailers.acquire(3)
+        val waiting = async { following.acquire() }
+        eventuallyWaiting(client, 1)
+        assertTrue(mailers.resize(4))
+        val one = waiting.await()
+        thrown<FencelockException.Misconfigured> { mailers.acquire() }
+        thrown<FencelockException.InvalidArgument> { following.acquire(5) }
+        assertNull(following.tryAcquire())
+        assertEquals(0, following.availablePermits())
+        two.release()
+        one.release()
+        following.withPermit(5) {}
+        thrown<FencelockException.InvalidArgument> { mailers.resize(0) }
+    }
+
+    @ParameterizedTest
+    @MethodSource("io.fencelock.kotlin.Stores#all")
+    fun `one hold of several is broken`(url: String) = withClient(url) { client ->
+        assumeTrue(client.capabilities.permits, "the store has no semaphores")
+        val mailers = client.semaphore(fresh(), 3)
+        val one = mailers.acquire()
+        val two = mailers.acquire(2)
+        val seen = client.inspect(mailers.name)!!.holds.single { it.permits == 2u }
+        thrown<FencelockException.InvalidArgument> { client.breakHold(mailers.name, seen.token, "two") }
+        assertEquals(1u, client.breakHold(mailers.name, seen.token, seen.id).ended)
+        thrown<FencelockException.Lost> { two.release() }
+        assertTrue(one.isValid)
+        one.release()
+    }
+
+    @ParameterizedTest
+    @MethodSource("io.fencelock.kotlin.Stores#all")
     fun `a small request does not pass a large one`(url: String) = withClient(url) { client ->
         assumeTrue(client.capabilities.permits, "the store has no semaphores")
         val mailers = client.semaphore(fresh(), 3)
