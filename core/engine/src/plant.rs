@@ -167,8 +167,6 @@ pub enum Bug {
     TenantEndsSeat,
     OneTenantTold,
     ReaderSitsTwice,
-    ZkTryPastMutex,
-    ZkLeaseForgotten,
 }
 
 thread_local! {

@@ -40,7 +40,6 @@ impl Machine {
                 self.end_acquire(hold, Ok(State::bare(Standing::Contended)));
             }
             _ if missing => self.survey(hold),
-            _ if planted!(ZkTryPastMutex) => self.take_permits(hold, false),
             _ => self.make(hold, None),
         }
     }
@@ -66,7 +65,7 @@ impl Machine {
         let name = split(&node.path).1;
         let Some(at) = seen.queue.iter().position(|one| one.name == name) else {
             // Taking them goes with the end of the node in the queue.
-            return match own.is_empty() || planted!(ZkLeaseForgotten) {
+            return match own.is_empty() {
                 true => self.node_gone(hold),
                 false => self.claim(hold, own),
             };
