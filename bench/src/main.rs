@@ -1,7 +1,7 @@
 //! Measures Fencelock beside its raw floors, on all processors and pinned to one, and prints a
 //! table of both.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use fencelock_bench::machine::{Machine, load};
 use fencelock_bench::peer::{Kind, serve};
 use fencelock_bench::report::{EnsembleReport, Part, QueueReport, Report, figures, put};
 use fencelock_bench::{
-    Result, cost, handoff, local, pair, queue, rivals, waiters, watchdog, zookeeper,
+    Plan, Result, cost, handoff, local, pair, queue, rivals, waiters, watchdog, zookeeper,
 };
 use fencelock_testkit::{RedisServer, ZooKeeper};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 const USAGE: &str =
-    "usage: fencelock-bench [zookeeper | queue | compare] [--quick] [--rounds N] [--only TEXT] [--out FILE]
+    "usage: fencelock-bench [zookeeper | zookeeper-shared | queue | compare] [--quick] [--rounds N] [--only TEXT] [--out FILE]
 comparing: --driver LANGUAGE=COMMAND… [--missing WHAT]… [--page FILE]";
 
 /// What was asked for on the command line.
@@ -53,6 +53,8 @@ enum What {
     Floors,
     /// ZooKeeper, beside what others make of it.
     ZooKeeper,
+    /// Readers and permits on it, beside Curator's.
+    ZooKeeperShared,
     /// A lock that many clients wait for.
     Queue,
     /// Every language beside every lock that its users could pick instead.
@@ -72,6 +74,7 @@ impl Args {
                 }
                 "--part" => args.part = true,
                 "zookeeper" => args.what = What::ZooKeeper,
+                "zookeeper-shared" => args.what = What::ZooKeeperShared,
                 "queue" => args.what = What::Queue,
                 "compare" => args.what = What::Comparison,
                 "--driver" => args.drivers.push(words.next().ok_or(USAGE)?.clone()),
@@ -102,7 +105,8 @@ fn main() -> ExitCode {
         ["driver", library, url] => drive(library, url),
         _ => Args::read(&words).and_then(|args| match args.what {
             What::Floors => run(&args),
-            What::ZooKeeper => zookeeper(&args),
+            What::ZooKeeper => zookeeper(&args, |it, servers| Ok(zookeeper::plans(it, servers))),
+            What::ZooKeeperShared => zookeeper(&args, zookeeper::shared::plans),
             What::Queue => queued(&args),
             What::Comparison => compared(&args),
         }),
@@ -135,8 +139,8 @@ fn run(args: &Args) -> Result<()> {
     say(args, &figures, &report)
 }
 
-/// On one server and on three, beside the bare client, Curator and kazoo.
-fn zookeeper(args: &Args) -> Result<()> {
+/// On one server and on three, beside the bare client, Curator and kazoo: what `plans` says.
+fn zookeeper(args: &Args, plans: impl Fn(&Path, &ZooKeeper) -> Result<Vec<Plan>>) -> Result<()> {
     let (effort, program) = (args.effort(), std::env::current_exe()?);
     let mut parts = Vec::new();
     for (title, servers) in [("One server", 1), ("Three servers", 3)] {
@@ -144,7 +148,7 @@ fn zookeeper(args: &Args) -> Result<()> {
         let servers = ZooKeeper::builder().servers(servers).lasting().start()?;
         let load_before = load();
         let mut cases = Vec::new();
-        for plan in zookeeper::plans(&program, &servers) {
+        for plan in plans(&program, &servers)? {
             let name = plan.name;
             if name.contains(&args.only) {
                 eprintln!("  {name}");

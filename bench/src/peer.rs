@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use fencelock::{Client, blocking};
+use fencelock::{Client, Lock, blocking};
 use futures_util::StreamExt;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -20,6 +20,13 @@ pub const HERE: &str = "bare/here";
 pub const THERE: &str = "bare/there";
 /// The lock that changes hands.
 pub const LOCK: &str = "ours/handoff";
+
+/// The read-write lock of a crowd.
+const MOSTLY_READ: &str = "ours/mostly-read";
+/// The semaphore of a crowd.
+const PERMITS: &str = "ours/permits";
+/// How many permits there are.
+pub const OF: u32 = 4;
 
 /// How many tasks wait at once.
 pub const WAITERS: u64 = 10_000;
@@ -42,6 +49,10 @@ pub enum Kind {
     Task,
     /// With four tasks that want the lock at once, again and again.
     Crowd,
+    /// With four tasks that want the lock at once, mostly to read.
+    Readers,
+    /// With four tasks that want a permit at once.
+    Permits,
     /// With ten thousand tasks that wait at once, and its weight before and then.
     Waiters,
     /// As a subscriber that reads its own socket.
@@ -57,6 +68,8 @@ impl Kind {
             Kind::Thread => "thread",
             Kind::Task => "task",
             Kind::Crowd => "crowd",
+            Kind::Readers => "readers",
+            Kind::Permits => "permits",
             Kind::Waiters => "waiters",
             Kind::BareThread => "bare-thread",
             Kind::BareTask => "bare-task",
@@ -65,8 +78,8 @@ impl Kind {
 
     /// Reads the name.
     pub fn parse(word: &str) -> Option<Kind> {
-        use Kind::{BareTask, BareThread, Crowd, Task, Thread, Waiters};
-        [Thread, Task, Crowd, Waiters, BareThread, BareTask]
+        use Kind::{BareTask, BareThread, Crowd, Permits, Readers, Task, Thread, Waiters};
+        [Thread, Task, Crowd, Readers, Permits, Waiters, BareThread, BareTask]
             .into_iter()
             .find(|kind| kind.word() == word)
     }
@@ -153,7 +166,15 @@ pub fn serve(kind: Kind, url: &str) -> Result<()> {
     match kind {
         Kind::Thread => by_thread(url, &asks),
         Kind::Task => by_task(url, &asks),
-        Kind::Crowd => crowd(url, &asks),
+        Kind::Crowd => crowd(url, &asks, |client| Ok(vec![client.lock(LOCK)?])),
+        Kind::Readers => crowd(url, &asks, |client| {
+            let both = client.rw_lock(MOSTLY_READ)?;
+            // One in ten writes.
+            Ok([vec![both.writer()], vec![both.reader(); 9]].concat())
+        }),
+        Kind::Permits => {
+            crowd(url, &asks, |client| Ok(vec![client.semaphore(PERMITS, OF)?.taking(1)]))
+        }
         Kind::Waiters => waiters(url, &asks),
         Kind::BareThread => bare_thread(url, &asks),
         Kind::BareTask => bare_task(url, &asks),
@@ -218,17 +239,23 @@ fn by_task(url: &str, asks: &Receiver<u64>) -> Result<()> {
 /// How many tasks of a crowd want the lock at once.
 const CROWD: u64 = 4;
 
-fn crowd(url: &str, asks: &Receiver<u64>) -> Result<()> {
+/// `locks`: what each task takes, one after the other, not all beginning at the same.
+fn crowd(
+    url: &str,
+    asks: &Receiver<u64>,
+    locks: fn(&Client) -> Result<Vec<Lock>, fencelock::Error>,
+) -> Result<()> {
     let runtime = Flavor::Current.runtime()?;
-    let lock = runtime.block_on(Client::connect(url))?.lock(LOCK)?;
+    let locks = locks(&runtime.block_on(Client::connect(url))?)?;
     answer(0)?;
     for turns in asks {
         runtime.block_on(async {
             let tasks: Vec<_> = (0..CROWD)
                 .map(|task| {
-                    let (lock, turns) = (lock.clone(), (turns + task) / CROWD);
+                    let (locks, turns) = (locks.clone(), (turns + task) / CROWD);
                     tokio::spawn(async move {
-                        for _ in 0..turns {
+                        let from = 3 * task as usize;
+                        for lock in locks.iter().cycle().skip(from).take(turns as usize) {
                             lock.acquire().await?.release().await?;
                         }
                         Ok::<_, fencelock::Error>(())

@@ -63,11 +63,11 @@ impl Rival {
         }))
     }
 
-    /// Four processes with four threads each do pairs on one path.
+    /// Four processes with four threads each do pairs on one path, in the way that `kind` names.
     ///
     /// # Errors
     /// When one cannot be started.
-    pub fn crowd(self, connect: &str, path: &str) -> Result<Side> {
+    pub fn crowd(self, kind: &'static str, connect: &str, path: &str) -> Result<Side> {
         let path = self.path(path);
         let mut drivers: Vec<Driver> =
             (0..4).map(|_| self.start(connect)).collect::<Result<_>>()?;
@@ -75,10 +75,10 @@ impl Rival {
             let start = Instant::now();
             for (at, driver) in drivers.iter_mut().enumerate() {
                 let each = (count + at as u64) / 4;
-                driver.tell(&format!("measure hot4 c {path} {each}"));
+                driver.tell(&format!("measure {kind} c {path} {each}"));
             }
             for driver in &drivers {
-                driver.wait_for("measured hot4");
+                driver.wait_for(&format!("measured {kind}"));
             }
             Ok(start.elapsed())
         }))
@@ -142,10 +142,12 @@ pub fn versions() -> Vec<(&'static str, String)> {
         .map_or("unknown", |(version, _)| version);
     let server = std::fs::canonicalize("/usr/share/java/zookeeper.jar").unwrap_or_default();
     let server = server.file_stem().map(|it| it.to_string_lossy().replace("zookeeper-", ""));
-    vec![
+    let versions = [
         ("zookeeper", server.unwrap_or_default()),
         ("curator", curator.to_owned()),
         ("java", said("java", "--version")),
         ("kazoo", kazoo.unwrap_or_default()),
-    ]
+    ];
+    // Who takes no part need not be there.
+    versions.into_iter().filter(|it| !it.1.is_empty()).collect()
 }

@@ -12,6 +12,8 @@ use crate::peer::{Kind, Peer};
 use crate::rivals::Rival;
 use crate::{Aim, Case, Failed, Plan, Result, Side, handoff};
 
+pub mod shared;
+
 /// How many tasks, each with a lock of its own.
 const PATHS: u64 = 64;
 /// How many tasks want one lock.
@@ -27,13 +29,15 @@ struct World {
     program: PathBuf,
 }
 
+impl World {
+    fn new(program: &Path, servers: &ZooKeeper) -> World {
+        World { url: servers.url(), connect: servers.connect_string(), program: program.to_owned() }
+    }
+}
+
 /// All cases of this kind; `program` is started as other processes.
 pub fn plans(program: &Path, servers: &ZooKeeper) -> Vec<Plan> {
-    let world = World {
-        url: servers.url(),
-        connect: servers.connect_string(),
-        program: program.to_owned(),
-    };
+    let world = World::new(program, servers);
     let plan = |name, make: fn(&World) -> Result<Case>| {
         let world = world.clone();
         Plan::new(name, move || make(&world))
@@ -192,10 +196,17 @@ fn hot(world: &World) -> Result<Case> {
 
 /// Local hand-off counts here: a process keeps the lock for a bounded run among its own.
 fn crowd(world: &World) -> Result<Case> {
+    let ours = processes(world, Kind::Crowd)?;
+    // Five times the rate.
+    beside(Aim::Ratio(0.2), vec![ours], |it| it.crowd("hot4", &world.connect, "crowd"))
+}
+
+/// Processes of ours that work at once.
+fn processes(world: &World, kind: Kind) -> Result<Side> {
     let mut peers: Vec<Peer> = (0..PROCESSES)
-        .map(|_| Peer::start(&world.program, Kind::Crowd, &world.url))
+        .map(|_| Peer::start(&world.program, kind, &world.url))
         .collect::<Result<_>>()?;
-    let ours = Side::new("fencelock", move |count| {
+    Ok(Side::new("fencelock", move |count| {
         let start = Instant::now();
         for (at, peer) in peers.iter_mut().enumerate() {
             peer.ask(Some((count + at as u64) / PROCESSES))?;
@@ -204,9 +215,7 @@ fn crowd(world: &World) -> Result<Case> {
             peer.answer()?;
         }
         Ok(start.elapsed())
-    });
-    // Five times the rate.
-    beside(Aim::Ratio(0.2), vec![ours], |it| it.crowd(&world.connect, "crowd"))
+    }))
 }
 
 fn handoff_async(world: &World) -> Result<Case> {

@@ -22,7 +22,7 @@ const MARKS: [&str; 2] = ["<!-- comparison: begin -->", "<!-- comparison: end --
 /// What is wanted.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// What has this in its name.
+    /// What has this in its name, or one of the texts between the bars of it.
     pub only: String,
     /// How much of it.
     pub dose: Dose,
@@ -56,7 +56,7 @@ pub struct Comparison {
 /// # Errors
 /// When a driver or the server does not answer.
 pub fn tables(entrants: &[Entrant], server: &mut Server, wanted: &Wanted) -> Result<Vec<Table>> {
-    let Wanted { only, dose, single } = wanted;
+    let Wanted { dose, single, .. } = wanted;
     let mut tables = Vec::new();
     // At once, since all of it takes long, and a driver may die.
     let mut keep = |table: Table| {
@@ -64,12 +64,12 @@ pub fn tables(entrants: &[Entrant], server: &mut Server, wanted: &Wanted) -> Res
         tables.push(table);
     };
     for rates in RATES {
-        if rates.name.contains(only) && (!single || rates.single) {
+        if wanted.names(rates.name) && (!single || rates.single) {
             keep(measures::rates(rates, entrants, server, *dose)?);
         }
     }
     let url = server.url().to_owned();
-    let is_wanted = |name: &str| !single && name.contains(only.as_str());
+    let is_wanted = |name: &str| !single && wanted.names(name);
     if is_wanted("hand-off") {
         keep(measures::handoff(entrants, &url, *dose)?);
     }
@@ -120,6 +120,13 @@ pub fn compare(
         growth,
         missing,
     })
+}
+
+impl Wanted {
+    /// Whether a measure of this name is.
+    fn names(&self, name: &str) -> bool {
+        self.only.split('|').any(|it| name.contains(it))
+    }
 }
 
 impl Comparison {
