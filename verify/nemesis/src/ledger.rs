@@ -1,9 +1,13 @@
 //! What the locks protect: a ledger that looks at the fencing token.
 
 use std::path::Path;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+
+/// How long the file may be in use by others.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A ledger in a SQLite file of its own. For each lock it keeps the highest token of a writer, and the
 /// highest of anybody. It takes a write only under a token that is not below the second, and lets read
@@ -18,7 +22,7 @@ impl Ledger {
     /// What SQLite says.
     pub fn open(path: &Path) -> rusqlite::Result<Ledger> {
         let connection = Connection::open(path)?;
-        connection.busy_timeout(Duration::from_secs(30))?;
+        connection.busy_timeout(PATIENCE)?;
         // What is written need not survive the machine.
         connection.pragma_update(None, "synchronous", "off")?;
         connection.execute_batch(
@@ -34,7 +38,7 @@ impl Ledger {
     /// # Errors
     /// What SQLite says.
     pub fn write(&mut self, lock: &str, token: u64) -> rusqlite::Result<bool> {
-        let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let transaction = self.begin()?;
         let token = i64::try_from(token).unwrap_or(i64::MAX);
         let fenced = transaction.execute(
             "INSERT INTO fence VALUES (?1, ?2, ?2)
@@ -54,7 +58,7 @@ impl Ledger {
     /// # Errors
     /// What SQLite says.
     pub fn read(&mut self, lock: &str, token: u64) -> rusqlite::Result<bool> {
-        let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let transaction = self.begin()?;
         let token = i64::try_from(token).unwrap_or(i64::MAX);
         let fenced = transaction.execute(
             "INSERT INTO fence VALUES (?1, 0, ?2)
@@ -64,6 +68,23 @@ impl Ledger {
         )?;
         transaction.commit()?;
         Ok(fenced == 1)
+    }
+
+    /// A transaction that writes. Where several find what a writer left that was killed, SQLite tells all
+    /// but one at once that the file is in use, whatever its time-out.
+    fn begin(&mut self) -> rusqlite::Result<Transaction<'_>> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match Transaction::new_unchecked(&self.0, TransactionBehavior::Immediate) {
+                Err(error)
+                    if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                        && Instant::now() < end =>
+                {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                begun => return begun,
+            }
+        }
     }
 
     /// The tokens of a lock's entries, in the order of the writes.
