@@ -171,10 +171,12 @@ fn permits_of_several_clients_are_counted() {
     assert_eq!(tried.standing, Standing::Contended, "past the larger one");
     let other = acquire("pool", hold(), false);
     let Op::Acquire(other) = other else { panic!() };
-    for mode in [permits(1, 4), READ, WRITE] {
+    let another = RefusalKind::OtherPermits { of: 3 };
+    let kinds = [another, RefusalKind::Misconfigured, RefusalKind::Misconfigured];
+    for (mode, kind) in [permits(1, 4), READ, WRITE].into_iter().zip(kinds) {
         match b.answered(&Op::Acquire(Acquire { mode, ..other.clone() })) {
             Err(Failure::Refused(refused)) => {
-                assert_eq!(refused.kind, RefusalKind::Misconfigured);
+                assert_eq!(refused.kind, kind);
                 assert!(refused.message.contains('3'), "{}", refused.message);
             }
             other => panic!("{other:?}"),
