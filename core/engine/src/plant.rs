@@ -149,7 +149,6 @@ pub enum Bug {
     DowngradeLetsWriterIn,
     DowngradeFreesTwice,
     DowngradeKeepsToken,
-    UndoneUpgradeMends,
     UpgradeQueues,
     NestedReadQueues,
     ReadBranchesWait,

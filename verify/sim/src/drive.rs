@@ -319,13 +319,6 @@ impl World {
                     });
                 }
             }
-            // Nobody takes delivery: to its caller the hold is what it was.
-            (Call::Convert { hold, .. }, Outcome::Converted(to))
-                if to.mode == Mode::Exclusive && self.dice.chance(self.plan.habits.cancel / 2) =>
-            {
-                self.trace.line(self.now, || format!("c{slot} {hold:x}: nobody hears of it"));
-                self.call(slot, |engine, now| engine.undo_upgrade(now, to.hold));
-            }
             (Call::Convert { hold, .. }, Outcome::Converted(to)) => {
                 self.converted(slot, number, hold, to);
             }

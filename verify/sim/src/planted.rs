@@ -495,7 +495,6 @@ pub const TABLE: &[Planted] = &[
     readers(132, Bug::ForgottenStays, "a hold that the store forgot outlives its client's next"),
     readers(133, Bug::UpgradeNotUndone, "an upgrade that was given up is not undone"),
     readers(134, Bug::OuterWriteStays, "who reads within a write keeps it after the write"),
-    readers(135, Bug::UndoneUpgradeMends, "an upgrade that nobody heard of clears 'abandoned'"),
 ];
 
 const HALF_WAY: &str = "local heard = try('PUBLISH', prefix .. 'inbox:' .. \

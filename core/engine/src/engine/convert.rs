@@ -73,8 +73,7 @@ impl<C: Clone> Engine<C> {
         self.set_mode(hold, Mode::Shared);
         // Unless its owner writes by another hold meanwhile, which has been told.
         if self.writes(key) == 0 {
-            let told = planted!(UndoneUpgradeMends);
-            self.share(now, key, Conversion { told, ..Conversion::undoing() });
+            self.share(now, key, Conversion::undoing());
         }
         self.send_due_beats(now);
     }
