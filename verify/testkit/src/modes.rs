@@ -100,7 +100,7 @@ pub fn permits_of_a_semaphore<T: Transport>(open: impl Fn() -> Client<T>, lock: 
     assert_eq!(large.standing, Standing::Queued);
     assert_eq!(two.ask_in(lock, fourth, permits(1, 3)).standing, Standing::Queued);
     let (kind, message) = one.refusal(lock, permits(1, 4));
-    assert_eq!(kind, RefusalKind::Misconfigured);
+    assert_eq!(kind, RefusalKind::OtherPermits { of: 3 });
     assert!(message.contains('3') && message.contains('4'), "both numbers: {message}");
     assert_eq!(one.refusal(lock, WRITE).0, RefusalKind::Misconfigured);
     assert_eq!(one.release(lock, first), Released::Done);

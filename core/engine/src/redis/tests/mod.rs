@@ -332,7 +332,7 @@ fn a_name_of_another_kind_is_refused_with_both_numbers() {
         other => panic!("{other:?}"),
     };
     let (kind, message) = said(Mode::Permits { count: 1, of: 7 }, "KIND 5");
-    assert_eq!(kind, RefusalKind::Misconfigured);
+    assert_eq!(kind, RefusalKind::OtherPermits { of: 5 });
     assert!(message.contains('5') && message.contains('7'), "{message}");
     // As servers before version 7 wrap it.
     let (_, message) = said(Mode::Shared, "ERR Error running script (call to f_a): KIND 5");

@@ -278,7 +278,7 @@ fn bug_107_another_number_of_permits_is_refused_with_both() {
     let mut bench = Bench::new();
     bench.take(1, 1, 5);
     let (kind, message) = bench.refusal(&bench.in_mode(11, permits(1, 10)));
-    assert_eq!(kind, RefusalKind::Misconfigured);
+    assert_eq!(kind, RefusalKind::OtherPermits { of: 5 });
     assert!(message.contains('5') && message.contains("10"), "{message}");
     let (kind, message) = bench.refusal(&bench.in_mode(11, READ));
     assert_eq!(kind, RefusalKind::Misconfigured);

@@ -90,7 +90,7 @@ fn whoever_comes_says_the_new_number_until_nobody_holds_or_waits() {
     let ask = Acquire { mode: Mode::Permits { count: 1, of: 3 }, ..bench.ask(21) };
     let mut out = (&mut bench.pushes, &bench.deaf, bench.denied);
     let refused = bench.record.acquire(bench.now, &caller(21), &ask, &mut out).unwrap_err();
-    assert_eq!(refused.kind, RefusalKind::Misconfigured);
+    assert_eq!(refused.kind, RefusalKind::OtherPermits { of: 5 });
     assert!(refused.message.contains('5') && refused.message.contains('3'), "{}", refused.message);
     bench.release(1);
     bench.release(11);
