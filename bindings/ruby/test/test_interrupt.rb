@@ -38,6 +38,37 @@ on_each_store("Interrupts") do
     assert_equal 0, waiting(@client)
   end
 
+  # An interrupt that comes at the end of a block, before its end puts interrupts off.
+  def test_an_interrupt_just_before_the_release_does_not_keep_it
+    rw = @client.rw_lock("#{@lock.name}/rw") if @client.capabilities.shared
+    seats = @client.semaphore("#{@lock.name}/seats", 2) if @client.capabilities.permits
+    [[@lock, :synchronize], [rw, :with_read_lock], [rw, :with_write_lock], [seats, :with_permit]].each do |each, enter|
+      next unless each
+
+      held = nil
+      assert_raises(FloatDomainError) do
+        interrupted_once { |arm| each.public_send(enter) { |hold| arm.call(held = hold) } }
+      end
+      refute held.valid?, enter
+      eventually_empty(@client, each.name)
+    end
+  end
+
+  def interrupted_once
+    original = Thread.method(:handle_interrupt)
+    victim, armed = Thread.current, false
+    Thread.define_singleton_method(:handle_interrupt) do |mask, &block|
+      if armed && Thread.current == victim
+        armed = false
+        raise FloatDomainError, "an interrupt"
+      end
+      original.call(mask, &block)
+    end
+    yield ->(_) { armed = true }
+  ensure
+    Thread.define_singleton_method(:handle_interrupt, original)
+  end
+
   def test_others_run_while_one_waits
     hold = @lock.acquire
     thread = Thread.new { @lock.synchronize { true } }

@@ -95,7 +95,7 @@ module Fencelock
       failure = e
       raise
     ensure
-      Pending.uninterrupted { hold.leave(failure) } if hold
+      Pending.surely { hold.leave(failure) } if hold
     end
 
     # Waits, and gives the hold to the block, which keeps it.

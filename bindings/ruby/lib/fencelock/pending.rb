@@ -8,6 +8,17 @@ module Fencelock
 
     def uninterrupted(&block) = Thread.handle_interrupt(Object => :never, &block)
 
+    # What an `ensure` must do: an interrupt may come before it is put off, and then the block has yet to be called.
+    def surely(&block)
+      done = false
+      uninterrupted do
+        done = true
+        yield
+      end
+    ensure
+      surely(&block) unless done
+    end
+
     # Begins something, waits for its end, and gives what `fetch` names to the block, which keeps it. What was not
     # fetched is given back. The wait can be interrupted, unless the caller put that off.
     def await(start, fetch)
@@ -16,7 +27,7 @@ module Fencelock
       pending.ended
       uninterrupted { yield pending.public_send(fetch) }
     ensure
-      uninterrupted { pending.cancel } if pending
+      surely { pending.cancel } if pending
     end
   end
   private_constant :Pending
@@ -48,7 +59,7 @@ module Fencelock
       end
       lift.call(errors ? rust_call_with_error(errors, complete, future) : rust_call(complete, future))
     ensure
-      Pending.uninterrupted do
+      Pending.surely do
         if polled
           UniFFILib.public_send(cancel, future)
           # Each poll writes one byte. Not before it is there may another file have the descriptor.
