@@ -574,7 +574,7 @@ static uint64_t hold_of(fencelock_client *client, const char *name, uint32_t cou
     OK(fencelock_client_inspect, client, name, FENCELOCK_NTS, &seen);
     uint64_t token = 0;
     for (size_t i = 0; token == 0; i++) {
-        fencelock_hold_info info = FENCELOCK_HOLD_INFO_INIT;
+        fencelock_hold_info info = {.size = sizeof info};
         IS(FENCELOCK_OK, fencelock_inspection_hold(seen, i, &info));
         if (info.permits != count) continue;
         CHECK(info.id.length == 32);
@@ -606,7 +606,7 @@ static void a_handle_follows_the_number_of_those_who_hold(void) {
     OK(fencelock_hold_release, two);
     OK(fencelock_hold_release, one);
     OK(fencelock_hold_release, taking(following, 9, FENCELOCK_TRY)); // its own, when nobody is there
-    FAILS(FENCELOCK_NULL_ARGUMENT, fencelock_semaphore_adopting, nine, NULL);
+    FAILS(FENCELOCK_INVALID_ARGUMENT, fencelock_semaphore_adopting, nine, NULL);
     IS(FENCELOCK_OK, fencelock_semaphore_free(nine));
     IS(FENCELOCK_OK, fencelock_semaphore_free(three));
     IS(FENCELOCK_OK, fencelock_semaphore_free(following));
