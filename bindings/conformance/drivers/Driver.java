@@ -43,7 +43,7 @@ final class Driver {
                     return;
                 }
                 CLIENTS.put(tag, client);
-                say("opened", tag, "id=" + client.id() + " knows=modes");
+                say("opened", tag, "id=" + client.id() + " knows=modes,conversions,resize");
             });
             case "acquire", "attach" -> {
                 String rest = String.join(" ", Arrays.copyOfRange(words, 2, words.length));
@@ -75,7 +75,9 @@ final class Driver {
                 });
             }
             case "downgrade" -> {
-                if (HOLDS.containsKey(tag)) converted(tag, HOLDS.get(tag), HOLDS.get(tag).downgradeAsync());
+                if (!HOLDS.containsKey(tag)) return;
+                say("downgrade-asked", tag, trust(HOLDS.get(tag)));
+                converted(tag, HOLDS.get(tag), HOLDS.get(tag).downgradeAsync());
             }
             case "upgrade" -> {
                 if (HOLDS.containsKey(tag)) converted(tag, HOLDS.get(tag), HOLDS.get(tag).tryUpgradeAsync());
@@ -86,6 +88,7 @@ final class Driver {
                 say("dropped", tag, "");
                 COLLECTING.start();
             }
+            case "resize" -> resize(tag, CLIENTS.get(words[0]), words[1], Integer.parseInt(words[2]));
             case "list" -> CLIENTS.get(words[0]).listAsync("", Integer.parseInt(words[1]))
                     .whenComplete((names, error) -> {
                         if (error != null) failed("failed", tag, error);
@@ -155,6 +158,7 @@ final class Driver {
             FencelockClient client, String name, String[] numbers, Map<String, String> options) {
         int count = Integer.parseInt(numbers[0]);
         DistributedSemaphore semaphore = client.semaphore(name, Integer.parseInt(numbers[1]));
+        if (options.containsKey("adopt")) semaphore = semaphore.adopting();
         if (options.containsKey("lease")) semaphore = semaphore.withLease(span(options.get("lease")));
         String wait = options.getOrDefault("wait", "forever");
         return switch (wait) {
@@ -163,6 +167,14 @@ final class Driver {
             case "endless" -> semaphore.acquireAsync(count, ENDLESS);
             default -> semaphore.acquireAsync(count, span(wait));
         };
+    }
+
+    private static void resize(String tag, FencelockClient client, String name, int permits) {
+        say("resize-asked", tag, "lock=" + name + " of=" + permits);
+        client.semaphore(name, permits).resizeAsync(permits).whenComplete((used, error) -> {
+            if (error != null) failed("failed", tag, error);
+            else say("resized", tag, "used=" + (used ? "yes" : "no"));
+        });
     }
 
     private static void await(String tag, CompletableFuture<? extends Hold> wait) {

@@ -86,7 +86,7 @@ static void opened(const fencelock_completion *completion, void *data) {
     thing->client = completion->client;
     fencelock_client_id(thing->client, &id, NULL);
     fencelock_text_get(id, &text);
-    snprintf(more, sizeof more, "id=%s knows=modes", text.data);
+    snprintf(more, sizeof more, "id=%s knows=modes,conversions,resize", text.data);
     fencelock_text_free(id);
     say("opened", thing->tag, more);
 }
@@ -142,6 +142,12 @@ static void converted(const fencelock_completion *completion, void *data) {
     say("converted", thing->tag, more);
 }
 
+static void resized(const fencelock_completion *completion, void *data) {
+    struct thing *thing = data;
+    if (completion->status) failed("failed", thing->tag, completion->status, completion->error);
+    else say("resized", thing->tag, completion->number ? "used=yes" : "used=no");
+}
+
 static void closed(const fencelock_completion *completion, void *data) {
     struct thing *thing = data;
     const char *well = thing->drains ? "all=yes" : "all=silent";
@@ -169,10 +175,11 @@ static void acquire(struct thing *thing, fencelock_client *client, char *words[]
     fencelock_acquire_options options = FENCELOCK_ACQUIRE_OPTIONS_INIT;
     fencelock_lock *lock = NULL;
     fencelock_rwlock *rwlock = NULL;
-    fencelock_semaphore *semaphore = NULL;
+    fencelock_semaphore *semaphore = NULL, *adopting = NULL;
     fencelock_error *error = NULL;
     fencelock_status status;
     const char *mode = "";
+    bool adopts = false;
     options.owner_kind = FENCELOCK_OWNER_FRESH;
     for (int at = 4; at < count; at++) {
         if (strcmp(words[at], "wait=try") == 0) options.timeout_ns = FENCELOCK_TRY;
@@ -181,6 +188,7 @@ static void acquire(struct thing *thing, fencelock_client *client, char *words[]
             options.timeout_ns = span(words[at] + 5);
         else if (strncmp(words[at], "lease=", 6) == 0) options.lease_ns = span(words[at] + 6);
         else if (strncmp(words[at], "mode=", 5) == 0) mode = words[at] + 5;
+        else if (strcmp(words[at], "adopt=yes") == 0) adopts = true;
         else if (strncmp(words[at], "owner=", 6) == 0) {
             options.owner_kind = FENCELOCK_OWNER_EXPLICIT;
             options.owner = words[at] + 6;
@@ -197,18 +205,33 @@ static void acquire(struct thing *thing, fencelock_client *client, char *words[]
         uint32_t permits = (uint32_t)strtoul(mode + 8, &of, 10);
         status = fencelock_client_semaphore(client, words[3], FENCELOCK_NTS,
                                             (uint32_t)strtoul(of + 1, NULL, 10), &semaphore, &error);
+        if (!status && adopts) status = fencelock_semaphore_adopting(semaphore, &adopting, &error);
         if (!status)
-            status = fencelock_semaphore_acquire_async(semaphore, permits, &options, NULL, ended, thing,
-                                                       &thing->wait, &error);
+            status = fencelock_semaphore_acquire_async(adopts ? adopting : semaphore, permits, &options, NULL,
+                                                       ended, thing, &thing->wait, &error);
     } else {
         status = fencelock_client_lock(client, words[3], FENCELOCK_NTS, &lock, &error);
         if (!status)
             status = fencelock_lock_acquire_async(lock, &options, NULL, ended, thing, &thing->wait, &error);
     }
     if (status) failed("failed", thing->tag, status, error);
+    fencelock_semaphore_free(adopting);
     fencelock_semaphore_free(semaphore);
     fencelock_rwlock_free(rwlock);
     fencelock_lock_free(lock);
+}
+
+static void resize(struct thing *thing, fencelock_client *client, const char *name, const char *of) {
+    fencelock_semaphore *semaphore = NULL;
+    fencelock_error *error = NULL;
+    uint32_t permits = (uint32_t)strtoul(of, NULL, 10);
+    char more[200];
+    snprintf(more, sizeof more, "lock=%s of=%s", name, of);
+    say("resize-asked", thing->tag, more);
+    fencelock_status status = fencelock_client_semaphore(client, name, FENCELOCK_NTS, permits, &semaphore, &error);
+    if (!status) status = fencelock_semaphore_resize_async(semaphore, permits, resized, thing, &error);
+    if (status) failed("failed", thing->tag, status, error);
+    fencelock_semaphore_free(semaphore);
 }
 
 // Begins an acquire here, which ends on another thread, and enters again here: the owner is this thread.
@@ -299,6 +322,7 @@ static void obey(char *words[], int count) {
         if (status) failed("unreleased", tag, status, error);
     } else if (hold && (strcmp(verb, "downgrade") == 0 || strcmp(verb, "upgrade") == 0)) {
         bool down = verb[0] == 'd';
+        if (down) say("downgrade-asked", tag, trust(hold, more));
         status = down ? fencelock_hold_downgrade_async(hold, NULL, converted, thing, &error)
                       : fencelock_hold_try_upgrade_async(hold, NULL, converted, thing, &error);
         if (status) failed("unconverted", tag, status, error);
@@ -309,6 +333,8 @@ static void obey(char *words[], int count) {
         say("dropped", tag, "");
     } else if (client && strcmp(verb, "relay") == 0) {
         relay(make(tag), client->client, words[3]);
+    } else if (client && strcmp(verb, "resize") == 0) {
+        resize(make(tag), client->client, words[3], words[4]);
     } else if (client && strcmp(verb, "list") == 0) {
         status = fencelock_client_list_async(client->client, NULL, 0, (size_t)atoi(words[3]), listed,
                                              make(tag), &error);

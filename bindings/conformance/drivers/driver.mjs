@@ -31,15 +31,15 @@ function options(given) {
   const span = (text) => Number.parseInt(text, 10);
   const named = { try: 0, forever: undefined, endless: Number.POSITIVE_INFINITY, undefined: undefined };
   const wait = it.wait in named ? named[it.wait] : span(it.wait);
-  return { wait, lease: it.lease && span(it.lease), owner: it.owner, mode: it.mode };
+  return { wait, lease: it.lease && span(it.lease), owner: it.owner, mode: it.mode, adopt: it.adopt === 'yes' };
 }
 
 /** Begins an acquire as it was asked for, of a lock or of permits. */
 function begun(client, lock, more, signal) {
-  const { mode, ...how } = { ...options(more), signal };
+  const { mode, adopt, ...how } = { ...options(more), signal };
   const [, count, of] = mode?.match(/^permits:(.+)\/(.+)$/) ?? [];
   if (of === undefined) return client.acquire(lock, { ...how, mode });
-  return client.semaphore(lock, Number(of)).acquire(Number(count), how);
+  return client.semaphore(lock, Number(of), { adopt }).acquire(Number(count), how);
 }
 
 async function acquire(tag, begin) {
@@ -76,7 +76,7 @@ const verbs = {
   async open(tag, [url]) {
     try {
       clients.set(tag, await connect(url));
-      say('opened', tag, { id: clients.get(tag).clientId, knows: 'modes,conversions' });
+      say('opened', tag, { id: clients.get(tag).clientId, knows: 'modes,conversions,resize' });
     } catch (error) {
       failed('refused', tag, error);
     }
@@ -116,6 +116,15 @@ const verbs = {
     holds.delete(tag);
     say('dropped', tag);
     for (let at = 0; at < 100; at++) setTimeout(collect, at * 100).unref();
+  },
+  async resize(tag, [client, lock, of]) {
+    say('resize-asked', tag, { lock, of });
+    try {
+      const used = await clients.get(client).semaphore(lock, Number(of)).resize(Number(of));
+      say('resized', tag, { used: used ? 'yes' : 'no' });
+    } catch (error) {
+      failed('failed', tag, error);
+    }
   },
   async list(tag, [client, limit]) {
     try {

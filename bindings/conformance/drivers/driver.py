@@ -27,7 +27,7 @@ def obey(verb: str, tag: str, words: list[str]) -> None:
             case "open":
                 clients[tag] = fencelock.connect(words[0])
                 # A thread that waits hears nothing but signals.
-                say("opened", tag, id=clients[tag].id, lacks="cancel", knows="modes,conversions")
+                say("opened", tag, id=clients[tag].id, lacks="cancel", knows="modes,conversions,resize")
             case "acquire":
                 acquire(tag, lambda: begun(clients[words[0]], words[1], options(words)))
             case "attach":
@@ -52,6 +52,10 @@ def obey(verb: str, tag: str, words: list[str]) -> None:
                 say("drop-asked", tag, **trust(holds[tag]))
                 del holds[tag]
                 say("dropped", tag)
+            case "resize":
+                say("resize-asked", tag, lock=words[1], of=words[2])
+                used = clients[words[0]].semaphore(words[1], int(words[2])).resize(int(words[2]))
+                say("resized", tag, used="yes" if used else "no")
             case "list":
                 say("listed", tag, count=len(clients[words[0]].list("", int(words[1]))))
             case "name":

@@ -30,13 +30,14 @@ end
 def seconds(text) = text.to_i / 1000.0
 
 # The acquire of what a mode names.
-def taken(client, name, mode, **options)
+def taken(client, name, mode, adopt, **options)
   case mode
   when nil then client.lock(name, **options).method(:acquire)
   when "shared" then client.rw_lock(name, **options).reader.method(:acquire)
   else
     count, of = mode.delete_prefix("permits:").split("/").map(&:to_i)
     semaphore = client.semaphore(name, of, lease: options[:lease])
+    semaphore = semaphore.adopting if adopt
     ->(**wait) { semaphore.acquire(count, **wait) }
   end
 end
@@ -44,7 +45,8 @@ end
 def begun(client, name, options)
   owner = options["owner"]
   lease = options["lease"] && seconds(options["lease"])
-  acquire = taken(CLIENTS[client], name, options["mode"], owner: owner, reentrant: !owner.nil?, lease: lease)
+  how = { owner: owner, reentrant: !owner.nil?, lease: lease }
+  acquire = taken(CLIENTS[client], name, options["mode"], options.key?("adopt"), **how)
   case options.fetch("wait", "forever")
   when "try" then acquire.call(timeout: 0)
   when "forever" then acquire.call
@@ -108,12 +110,18 @@ def convert(tag, verb)
   say("converted", tag, token: hold.token, mode: hold.mode)
 end
 
+def resize(tag, client, name, permits)
+  say("resize-asked", tag, lock: name, of: permits)
+  used = CLIENTS[client].semaphore(name, permits.to_i).resize(permits.to_i)
+  say("resized", tag, used: used ? "yes" : "no")
+end
+
 def obey(verb, tag, words)
   options = words.filter_map { |word| word.split("=", 2) if word.include?("=") }.to_h
   case verb
   when "open"
     CLIENTS[tag] = Fencelock.connect(words[0])
-    say("opened", tag, id: CLIENTS[tag].id, knows: "modes,conversions")
+    say("opened", tag, id: CLIENTS[tag].id, knows: "modes,conversions,resize")
   when "acquire" then acquire(tag) { begun(words[0], words[1], options) }
   when "attach" then acquire(tag) { CLIENTS[words[0]].attach(words[1]) }
   when "cancel" then WAITS[tag]&.raise(Cancel)
@@ -122,6 +130,7 @@ def obey(verb, tag, words)
   when "downgrade", "upgrade" then convert(tag, verb)
   when "release" then release(tag)
   when "drop" then drop(tag)
+  when "resize" then resize(tag, *words)
   when "list" then say("listed", tag, count: CLIENTS[words[0]].list(limit: words[1].to_i).size)
   when "name" then name(tag, *words)
   when "close" then close(tag, options["drain"])

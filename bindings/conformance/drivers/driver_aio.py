@@ -47,7 +47,7 @@ async def obey(verb: str, tag: str, words: list[str]) -> None:
         match verb:
             case "open":
                 clients[tag] = await aio.connect(words[0])
-                say("opened", tag, id=clients[tag].id, knows="modes,conversions")
+                say("opened", tag, id=clients[tag].id, knows="modes,conversions,resize")
             case "acquire":
                 await acquire(tag, begun(clients[words[0]], words[1], options(words)))
             case "attach":
@@ -76,6 +76,11 @@ async def obey(verb: str, tag: str, words: list[str]) -> None:
                 say("dropped", tag)
             case "relay":
                 await relay(tag, clients[words[0]].lock(words[1]))
+            case "resize":
+                say("resize-asked", tag, lock=words[1], of=words[2])
+                semaphore = clients[words[0]].semaphore(words[1], int(words[2]))
+                used = await semaphore.resize(int(words[2]))
+                say("resized", tag, used="yes" if used else "no")
             case "list":
                 say("listed", tag, count=len(await clients[words[0]].list("", int(words[1]))))
             case "name":

@@ -68,7 +68,7 @@ def begun(client: Any, name: str, given: dict[str, str]) -> Any:
     lease = {"lease": seconds(given["lease"])} if "lease" in given else {}
     match given.get("mode", "").replace("/", ":").split(":"):
         case ["permits", count, of]:
-            semaphore = client.semaphore(name, int(of), **lease)
+            semaphore = client.semaphore(name, int(of), adopt="adopt" in given, **lease)
             return semaphore.hold(**how(given), permits=int(count))
         case ["shared"]:
             return client.rwlock(name, **lease, **lock).reader_lock.hold(**how(given))

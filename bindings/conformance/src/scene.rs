@@ -45,7 +45,7 @@ const fn permits(name: &'static str, play: Alone) -> Scene {
 }
 
 /// All of them.
-pub const SCENES: [Scene; 31] = [
+pub const SCENES: [Scene; 32] = [
     scene(1, "exclusion", scenes::plain::exclusion),
     scene(2, "tokens", scenes::plain::tokens),
     scene(3, "late-release", scenes::faults::late_release),
@@ -81,6 +81,7 @@ pub const SCENES: [Scene; 31] = [
     permits("permits", scenes::permits::counted),
     permits("weights", scenes::permits::weights),
     permits("numbers", scenes::permits::numbers),
+    permits("resized", scenes::permits::resized),
 ];
 
 /// What has a scene, in order.

@@ -110,6 +110,14 @@ impl Player {
         self.refused(&tag)
     }
 
+    /// Gives a semaphore another number of permits, and waits for what came of it.
+    pub fn resizes(&mut self, lock: &str, of: u32) -> Record {
+        self.tags += 1;
+        let tag = format!("t{}", self.tags);
+        self.actor.tell(&format!("resize {tag} c {lock} {of}"));
+        self.says(&tag, "resized", "failed")
+    }
+
     /// Releases, and waits for that.
     pub fn releases(&mut self, tag: &str) -> Record {
         self.actor.tell(&format!("release {tag}"));

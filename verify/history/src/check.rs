@@ -6,11 +6,14 @@ mod found;
 mod holds;
 mod judge;
 mod mode;
+mod numbers;
+mod permits;
 mod stretch;
 
 pub use found::Found;
 use holds::{End, Story};
 pub(crate) use mode::Mode;
+use numbers::Numbers;
 
 /// How the judgements begin what they say, and the promise that each is about.
 pub const JUDGEMENTS: [(&str, u8); 8] = [
@@ -47,8 +50,9 @@ pub fn all(records: &[Record]) -> Result<Found, Broken> {
             .count(),
         ..Found::default()
     };
-    for stretches in stretch::by_lock(&story.holds).values() {
-        judge::exclusion(&story, stretches, &mut found, &mut broken);
+    for (lock, stretches) in &stretch::by_lock(&story.holds) {
+        let numbers = Numbers::read(&story, lock, stretches);
+        judge::exclusion(&story, stretches, &numbers, &mut found, &mut broken);
         judge::tokens(&story, stretches, &mut found, &mut broken);
         judge::abandoned(&story, stretches, &mut broken);
     }

@@ -1,6 +1,6 @@
 //! Scenes of a semaphore.
 
-use crate::scenes::{expected, in_order, lacking};
+use crate::scenes::{expected, in_order, knows, lacking};
 use crate::stage::{Player, Stage};
 use crate::verdict::Verdict;
 
@@ -74,6 +74,47 @@ pub(crate) fn numbers(stage: &mut Stage<'_>) -> Played {
     refuses(&mut stage.rust, &lock, "mode=permits:2/5 wait=try", "contended")?;
     stage.one.releases(&held);
     Ok(Verdict::Kept)
+}
+
+/// Of more permits, who waits gets one; of fewer, nobody loses any. Who adopts need not know of it.
+pub(crate) fn resized(stage: &mut Stage<'_>) -> Played {
+    if let Some(why) = lacking(stage, |it| it.permits) {
+        return Ok(Verdict::Empty(why));
+    }
+    if !knows(stage, "resize") {
+        return Ok(Verdict::Empty("the driver does not know `resize` yet"));
+    }
+    let lock = stage.lock();
+    resizes(&mut stage.one, &lock, 2, "no")?;
+    let (two, _) = stage.rust.acquires(&lock, "mode=permits:2/2");
+    let waits = stage.two.asks(&lock, "mode=permits:1/2");
+    stage.waiting(1);
+    resizes(&mut stage.one, &lock, 3, "yes")?;
+    stage.two.granted(&waits);
+    let said = refuses(&mut stage.one, &lock, "mode=permits:1/2", "misconfigured")?;
+    let both = said.contains('2') && said.contains('3');
+    expected!(both, "the old number of permits was refused with '{said}'");
+    let adopting = "mode=permits:2/2 adopt=yes";
+    refuses(&mut stage.one, &lock, &format!("{adopting} wait=try"), "contended")?;
+    stage.rust.releases(&two);
+    let (adopted, _) = stage.one.acquires(&lock, adopting);
+    let doomed = stage.two.asks(&lock, "mode=permits:3/3");
+    stage.waiting(1);
+    resizes(&mut stage.rust, &lock, 1, "yes")?;
+    let kind = stage.two.refused(&doomed);
+    expected!(kind == "invalid_argument", "a wait for three of one was answered '{kind}'");
+    let (trusted, seen) = stage.one.trusts(&adopted);
+    expected!(trusted, "permits were lost by a resize: {seen}");
+    stage.one.releases(&adopted);
+    stage.two.releases(&waits);
+    Ok(Verdict::Kept)
+}
+
+/// Gives a semaphore so many permits, and hears whether anybody held or waited.
+fn resizes(player: &mut Player, lock: &str, of: u32, used: &str) -> Result<(), String> {
+    let said = player.resizes(lock, of);
+    expected!(said.get("used") == Some(used), "a resize to {of} was answered: {said}");
+    Ok(())
 }
 
 /// Asks in vain; gives the words of the error.

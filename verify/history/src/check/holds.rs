@@ -94,8 +94,33 @@ pub(crate) struct Asked {
     pub owner: Option<String>,
     pub caller: Option<String>,
     pub answered: bool,
+    /// When it was granted.
+    pub granted: Option<u64>,
     /// When it ended without a grant.
     pub left: Option<u64>,
+    /// It takes a semaphore's number from those who hold it.
+    pub adopts: bool,
+    /// It ended by a word that a semaphore which nobody holds does not say.
+    pub refused: bool,
+}
+
+impl Asked {
+    /// When it had its answer.
+    pub fn over(&self) -> u64 {
+        self.granted.or(self.left).unwrap_or(u64::MAX)
+    }
+}
+
+/// A semaphore's number was to be changed.
+#[derive(Clone, Debug)]
+pub(crate) struct Resize {
+    pub lock: String,
+    pub of: u64,
+    pub from: u64,
+    /// When it was answered; one without a clear answer may be done at any time.
+    pub to: u64,
+    /// Whether anybody held or waited, where the answer says so.
+    pub used: Option<bool>,
 }
 
 /// A stretch of time.
@@ -110,6 +135,7 @@ pub(crate) struct Span {
 pub(crate) struct Story {
     pub asked: Vec<Asked>,
     pub holds: Vec<Hold>,
+    pub resizes: Vec<Resize>,
     /// When the store forgot what it had acknowledged.
     pub forgot: Vec<Span>,
     /// When the store's clock was set forward.
@@ -139,6 +165,7 @@ impl Story {
         // Where what was asked for, and what was granted, stands, by actor and tag.
         type Place = (usize, Option<usize>);
         let mut open: BTreeMap<(Arc<str>, &str), Place> = BTreeMap::new();
+        let mut resizing: BTreeMap<(Arc<str>, &str), usize> = BTreeMap::new();
         for record in records.iter().filter(|it| !it.is_fault()) {
             let key = (record.who.clone(), record.tag.as_str());
             if record.is("asked") {
@@ -153,8 +180,16 @@ impl Story {
                     owner: record.get("owner").map(str::to_owned),
                     caller: record.get("caller").map(str::to_owned),
                     answered: false,
+                    granted: None,
                     left: None,
+                    adopts: record.get("adopt") == Some("yes"),
+                    refused: false,
                 });
+            } else if record.is("resize-asked") {
+                resizing.insert(key, story.resizes.len());
+                story.resizes.push(Resize::asked(record));
+            } else if let Some(at) = resizing.get(&key) {
+                story.resizes[*at].hears(record);
             } else if record.is("closed") {
                 story.closed.push((record.who.clone(), record.tag.clone()));
             } else if let Some((asked, hold)) = open.get_mut(&key) {
@@ -162,12 +197,14 @@ impl Story {
                     "granted" => {
                         *hold = Some(story.holds.len());
                         story.asked[*asked].answered = true;
+                        story.asked[*asked].granted = Some(record.at);
                         let granted = Hold::granted(record, &story.asked[*asked]);
                         story.holds.push(granted);
                     }
                     "failed" | "cancelled" => {
                         story.asked[*asked].answered = true;
                         story.asked[*asked].left = Some(record.at);
+                        story.asked[*asked].refused = refuses(record);
                     }
                     _ => {
                         if let Some(hold) = hold {
@@ -251,6 +288,31 @@ impl Story {
                     last.to = to;
                 }
             }
+            _ => {}
+        }
+    }
+}
+
+/// Whether nothing was granted, not even for a moment.
+fn refuses(record: &Record) -> bool {
+    matches!(record.get("kind"), Some("contended" | "misconfigured" | "invalid_argument"))
+}
+
+impl Resize {
+    fn asked(record: &Record) -> Resize {
+        Resize {
+            lock: record.get("lock").unwrap_or_default().to_owned(),
+            of: record.number("of"),
+            from: record.at,
+            to: u64::MAX,
+            used: None,
+        }
+    }
+
+    fn hears(&mut self, record: &Record) {
+        match record.event.as_str() {
+            "resized" => (self.to, self.used) = (record.at, Some(word(record, "used") == "yes")),
+            "failed" if refuses(record) => (self.to, self.used) = (record.at, Some(false)),
             _ => {}
         }
     }

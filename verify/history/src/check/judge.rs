@@ -3,6 +3,8 @@
 use crate::check::found::Found;
 use crate::check::holds::{End, Hold, Span, Story};
 use crate::check::mode::Mode;
+use crate::check::numbers::Numbers;
+use crate::check::permits;
 use crate::check::stretch::Stretch;
 use crate::record::Record;
 
@@ -14,6 +16,7 @@ const WORD: u64 = 2_000_000_000;
 pub(crate) fn exclusion(
     story: &Story,
     holds: &[Stretch<'_>],
+    numbers: &Numbers<'_>,
     found: &mut Found,
     broken: &mut Vec<String>,
 ) {
@@ -25,7 +28,7 @@ pub(crate) fn exclusion(
             trusted.push(next);
             continue;
         }
-        permits(story, &trusted, next, found, broken);
+        permits::enough(story, &trusted, next, numbers, found, broken);
         let beside = |it: &&&Stretch<'_>| !it.shares(next) && it.mode.fits(next.mode);
         found.together += trusted.iter().filter(beside).count();
         for hold in trusted.iter().filter(|hold| !hold.shares(next) && !hold.mode.fits(next.mode)) {
@@ -51,37 +54,8 @@ pub(crate) fn exclusion(
     }
 }
 
-/// Counts the permits that are out with one more grant, against the most that any of them knows of.
-fn permits(
-    story: &Story,
-    trusted: &[&Stretch<'_>],
-    next: &Stretch<'_>,
-    found: &mut Found,
-    broken: &mut Vec<String>,
-) {
-    let Mode::Permits { count, mut of } = next.mode else { return };
-    let (mut sure, mut forgiven) = (count, 0);
-    for hold in trusted {
-        let Mode::Permits { count, of: known } = hold.mode else { continue };
-        of = of.max(known);
-        if beyond(story, hold, next, next.from) {
-            forgiven += count;
-        } else {
-            sure += count;
-        }
-    }
-    if sure > of {
-        broken.push(format!(
-            "exclusion: {} permits of {} are held when {} has {} (#{}) at {}, and there are {of}",
-            sure, next.lock, next.who, next.tag, next.token, next.from
-        ));
-    } else if sure + forgiven > of {
-        found.excused += 1;
-    }
-}
-
 /// Whether the store broke what exclusion rests on, from the first of two grants to `until`.
-fn beyond(story: &Story, earlier: &Hold, later: &Hold, until: u64) -> bool {
+pub(super) fn beyond(story: &Story, earlier: &Hold, later: &Hold, until: u64) -> bool {
     let since = earlier.since.min(later.since);
     let touches = |it: &&Span| it.to >= since && it.from <= until;
     story.forgot.iter().chain(&story.forward).any(|it| touches(&it))

@@ -29,6 +29,7 @@ fn finds(word: &str, text: &str) {
 }
 
 mod modes;
+mod resizes;
 
 const FIRST: &str = "
     a 10 asked t lock=l client=c

@@ -132,6 +132,24 @@ impl Actor {
                     }
                 }));
             }
+            "resize" => {
+                let Some(client) = open(&self.clients).get(third).cloned() else { return };
+                let (lock, of) = (words[3].to_owned(), words[4].parse().unwrap());
+                say("resize-asked", tag, format_args!("lock={lock} of={of}"));
+                drop(tokio::spawn(async move {
+                    let resized = match client.semaphore(lock, of) {
+                        Ok(semaphore) => semaphore.resize(of).await,
+                        Err(error) => Err(error),
+                    };
+                    match resized {
+                        Ok(used) => {
+                            let used = if used { "yes" } else { "no" };
+                            say("resized", &name, format_args!("used={used}"));
+                        }
+                        Err(error) => failed("failed", &name, &error),
+                    }
+                }));
+            }
             "name" => {
                 let Some(client) = open(&self.clients).get(third).cloned() else { return };
                 let long = "x".repeat(513);
@@ -247,7 +265,10 @@ fn lock(client: &Client, name: &str, words: &[&str]) -> Result<Lock, Error> {
         Some(mode) => {
             let numbers = mode.strip_prefix("permits:").and_then(|it| it.split_once('/'));
             let (count, of) = numbers.unwrap();
-            client.semaphore(name, of.parse().unwrap())?.taking(count.parse().unwrap())
+            let semaphore = client.semaphore(name, of.parse().unwrap())?;
+            let adopts = option(words, "adopt").is_some();
+            let semaphore = if adopts { semaphore.adopting() } else { semaphore };
+            semaphore.taking(count.parse().unwrap())
         }
     };
     lock = option(words, "lease").map_or(lock.clone(), |it| lock.lease(span(it)));

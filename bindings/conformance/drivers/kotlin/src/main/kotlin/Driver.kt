@@ -47,7 +47,7 @@ private suspend fun obey(verb: String, tag: String, words: List<String>) {
             "open" -> {
                 val client = Client.connect(words[0], shutdownGrace = 200.milliseconds)
                 clients[tag] = client
-                say("opened", tag, "id=${client.id} knows=modes,conversions")
+                say("opened", tag, "id=${client.id} knows=modes,conversions,resize")
             }
             "acquire" -> acquire(tag) { begin(words) }
             "attach" -> acquire(tag) { clients.getValue(words[0]).attach(words[1]) }
@@ -70,6 +70,12 @@ private suspend fun obey(verb: String, tag: String, words: List<String>) {
                 holds.remove(tag)
                 say("dropped", tag)
                 scope.launch { repeat(100) { System.gc(); delay(100.milliseconds) } }
+            }
+            "resize" -> {
+                say("resize-asked", tag, "lock=${words[1]} of=${words[2]}")
+                val of = words[2].toInt()
+                val used = clients.getValue(words[0]).semaphore(words[1], of).resize(of)
+                say("resized", tag, if (used) "used=yes" else "used=no")
             }
             "list" -> say("listed", tag, "count=${clients.getValue(words[0]).list(limit = words[1].toInt()).size}")
             "name" -> {
@@ -124,7 +130,8 @@ private suspend fun begin(words: List<String>): Hold {
         "shared" -> client.rwLock(words[1], owner, lease).reader.acquire(limit)
         else -> {
             val (count, of) = mode.removePrefix("permits:").split('/').map(String::toInt)
-            client.semaphore(words[1], of, lease).acquire(count, limit)
+            val semaphore = client.semaphore(words[1], of, lease)
+            (if ("adopt" in options) semaphore.adopting() else semaphore).acquire(count, limit)
         }
     }
 }
