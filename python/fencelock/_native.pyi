@@ -13,6 +13,7 @@ __all__ = [
     "ERRORS",
     "BaseHold",
     "BaseLock",
+    "BaseSemaphore",
     "Broken",
     "Capabilities",
     "Client",
@@ -267,6 +268,25 @@ class BaseLock:
     ) -> Any: ...
     def locked_start(self, mailbox: Mailbox) -> Any: ...
     def not_held(self) -> NotHeldError: ...
+
+@disjoint_base
+class BaseSemaphore:
+    def __new__(cls, one: Lock) -> Self: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def _one(self) -> Lock: ...
+    def acquire(
+        self, blocking: bool = True, timeout: float | None = None, permits: int = 1
+    ) -> bool: ...
+    def release(self) -> None: ...
+    def __enter__(self) -> Hold: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
 
 @disjoint_base
 class Lock(BaseLock):

@@ -11,7 +11,7 @@ from fencelock._stack import Stacks
 from fencelock._taken import Home
 from fencelock.errors import InvalidArgumentError
 from fencelock.rwlock import RWLock
-from fencelock.semaphore import Semaphore
+from fencelock.semaphore import Greenlets, Semaphore
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -248,7 +248,10 @@ class Client:
         1
         """
         options = {"lease": lease, "max_hold": max_hold, "raise_on_lost": raise_on_lost}
-        return Semaphore(self._native, name, permits, adopt, self._taken.of(name), options)
+        if _gevent.patched():
+            greenlets = Greenlets(self._native, name, permits, adopt, options)
+            return greenlets.share(self._taken.of(name))
+        return Semaphore(self._native, name, permits, adopt, options)
 
     def locked(self, template: str, *, shared: bool = False, **options: Any) -> Callable[[_F], _F]:
         """Decorate a function so that it runs under a lock.

@@ -12,6 +12,8 @@ from fencelock.errors import ContendedError, NotHeldError, TimedOutError
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from typing_extensions import Self
+
     from fencelock._native import Hold, Lock
 
 __all__ = ["Semaphore"]
@@ -22,7 +24,7 @@ def not_held(name: str) -> NotHeldError:
     return NotHeldError(f"cannot release the semaphore {name!r}: `acquire` has taken no permits")
 
 
-class Semaphore:
+class Semaphore(_native.BaseSemaphore):
     """A `threading.BoundedSemaphore` across machines: so many permits, taken and given back.
 
     From `Client.semaphore`. One object may be used by many threads, and all objects of one client
@@ -44,80 +46,34 @@ class Semaphore:
     3
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_adopt",
-        "_client",
-        "_entered",
-        "_one",
-        "_options",
-        "_permits",
-        "_taken",
-    )
+    __slots__ = ("_adopt", "_client", "_options", "_permits")
 
-    def __init__(
-        self,
+    _adopt: bool
+    _client: _native.Client
+    _options: dict[str, Any]
+    _permits: int
+
+    def __new__(
+        cls,
         client: _native.Client,
         name: str,
         permits: int,
         adopt: bool,
-        taken: Taken[Hold],
         options: dict[str, Any],
-    ) -> None:
+    ) -> Self:
         """Not for users: see `Client.semaphore`."""
+        one = _gevent.permits(client, name, (1, permits, adopt), options)
+        self = super().__new__(cls, one)
         self._client = client
         self._permits = permits
         self._adopt = adopt
         self._options = options
-        self._one = _gevent.permits(client, name, (1, permits, adopt), options)
-        self._taken = taken
-        self._entered: Taken[Hold] = Taken()
-
-    @property
-    def name(self) -> str:
-        """The semaphore's name."""
-        return self._one.name
+        return self
 
     @property
     def permits(self) -> int:
         """How many permits it has, as `Client.semaphore` was told."""
         return self._permits
-
-    def acquire(
-        self, blocking: bool = True, timeout: float | None = None, permits: int = 1
-    ) -> bool:
-        """Take permits, all of them at once; returns whether they were taken.
-
-        Waits as long as it takes, or for `timeout` seconds, or with `blocking=False` not at all. A
-        timeout of -1, None or infinity is none. The wait lets other threads run and ends at once
-        with Ctrl-C.
-
-        Raises:
-            InvalidArgumentError: `permits` is not 1 to the semaphore's number, the arguments
-                contradict each other, or the timeout is negative.
-            MisconfiguredError: Others hold or wait who named another number of permits, or the name
-                is a lock's.
-            UnavailableError: As for a lock.
-        """
-        try:
-            hold = self.hold(blocking, timeout, permits)
-        except (ContendedError, TimedOutError):
-            return False
-        self._taken.put(threading.get_ident(), hold)
-        return True
-
-    def release(self) -> None:
-        """Give back what this thread's latest `acquire` took, or else the latest of any thread.
-
-        Raises:
-            NotHeldError: Nothing is out by `acquire` (a `RuntimeError`).
-            LostError: The permits had come back before: more may have been at work than allowed.
-            UnavailableError: The store did not answer; the release goes on in the background.
-        """
-        hold = self._taken.take(threading.get_ident())
-        if hold is None:
-            raise not_held(self.name)
-        hold.release()
 
     def hold(self, blocking: bool = True, timeout: float | None = None, permits: int = 1) -> Hold:
         """Take permits and return the hold, which a `with` gives back.
@@ -169,6 +125,49 @@ class Semaphore:
         """
         return _gevent.run(self._client.resize, self.name, permits)
 
+    def __repr__(self) -> str:
+        """Show the name and the number of permits."""
+        return f"<fencelock.Semaphore {self.name!r} permits={self._permits} at {id(self):#x}>"
+
+    def _taking(self, count: int) -> Lock:
+        if count == 1:
+            return self._one
+        numbers = (count, self._permits, self._adopt)
+        return _gevent.permits(self._client, self.name, numbers, self._options)
+
+
+class Greenlets(Semaphore):
+    """As `fencelock.Semaphore`, for greenlets."""
+
+    __slots__ = ("_entered", "_taken")
+
+    _entered: Taken[Hold]
+    _taken: Taken[Hold]
+
+    def share(self, taken: Taken[Hold]) -> Greenlets:
+        """Take part in what is out of the semaphore."""
+        self._taken = taken
+        self._entered = Taken()
+        return self
+
+    def acquire(
+        self, blocking: bool = True, timeout: float | None = None, permits: int = 1
+    ) -> bool:
+        """Take permits; see `fencelock.Semaphore.acquire`."""
+        try:
+            hold = self.hold(blocking, timeout, permits)
+        except (ContendedError, TimedOutError):
+            return False
+        self._taken.put(threading.get_ident(), hold)
+        return True
+
+    def release(self) -> None:
+        """Give back what this greenlet's latest `acquire` took, or else the latest of any."""
+        hold = self._taken.take(threading.get_ident())
+        if hold is None:
+            raise not_held(self.name)
+        hold.release()
+
     def __enter__(self) -> Hold:
         """Take a permit and give the hold."""
         hold = self._one.hold()
@@ -186,13 +185,3 @@ class Semaphore:
         if hold is None:
             raise not_held(self.name)
         hold.__exit__(kind, error, traceback)
-
-    def __repr__(self) -> str:
-        """Show the name and the number of permits."""
-        return f"<fencelock.Semaphore {self.name!r} permits={self._permits} at {id(self):#x}>"
-
-    def _taking(self, count: int) -> Lock:
-        if count == 1:
-            return self._one
-        numbers = (count, self._permits, self._adopt)
-        return _gevent.permits(self._client, self.name, numbers, self._options)

@@ -14,6 +14,7 @@ mod mailbox;
 mod mode;
 mod named;
 mod operation;
+mod semaphore;
 mod signals;
 mod watch;
 
@@ -33,6 +34,8 @@ mod _native {
     use crate::mailbox::Mailbox;
     #[pymodule_export]
     use crate::operation::Operation;
+    #[pymodule_export]
+    use crate::semaphore::BaseSemaphore;
     #[pymodule_export]
     use crate::signals::{in_main_interpreter, set_main_thread};
     #[pymodule_export]

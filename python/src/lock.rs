@@ -87,7 +87,7 @@ impl BaseLock {
 
     /// The lock's name.
     #[getter]
-    fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.lock.name()
     }
 
@@ -394,12 +394,17 @@ impl Lock {
 }
 
 impl Lock {
+    /// The locks of its client, and the client.
+    pub(crate) fn home(&self) -> (&Arc<Locks>, &fencelock_support::Client) {
+        (&self.locks, &self.client)
+    }
+
     fn key(slf: &Bound<'_, Self>) -> EntryKey {
         if slf.as_super().get().per_owner { EntryKey::thread() } else { EntryKey::ANYBODY }
     }
 
     /// Acquires. The outer error is what a signal's handler raised.
-    fn wait(slf: &Bound<'_, Self>, patience: Patience) -> PyResult<Result<Arc<Held>>> {
+    pub(crate) fn wait(slf: &Bound<'_, Self>, patience: Patience) -> PyResult<Result<Arc<Held>>> {
         let base = slf.as_super().get();
         let hold = match base.lock.begin(patience) {
             Ok(Begun::Granted(hold)) => hold,

@@ -110,6 +110,77 @@ def test_a_signal_handler_may_use_the_client_that_is_waited_for(run, url):
     assert run(HANDLED, url) == "handled\nclosed\n"
 
 
+STORM = """
+import random, signal, sys, time, warnings
+import fencelock
+warnings.simplefilter("ignore", ResourceWarning)
+class Stop(Exception): pass
+armed = False
+def handler(*_):
+    global armed
+    if armed:
+        armed = False
+        raise Stop
+signal.signal(signal.SIGALRM, handler)
+client = fencelock.connect("memory:")
+sides = client.rwlock("x")
+entered = {
+    "lock": client.lock("x"),
+    "reader": sides.reader_lock,
+    "writer": sides.writer_lock,
+    "semaphore": client.semaphore("x", 1),
+}[sys.argv[1]]
+stops = 0
+for _ in range(100):
+    try:
+        armed = True
+        signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, 60e-6), 0.002)
+        while True:
+            with entered: pass
+    except Stop:
+        stops += 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    end = time.monotonic() + 30
+    while (info := client.inspect("x")) is not None and info.holds:
+        if time.monotonic() > end:
+            raise SystemExit(f"still held after {stops}: {info}")
+        time.sleep(0.001)
+print(stops)
+"""
+
+ENTERED = {
+    "lock": lambda client, name: client.lock(name),
+    "reader": lambda client, name: client.rwlock(name).reader_lock,
+    "writer": lambda client, name: client.rwlock(name).writer_lock,
+    "semaphore": lambda client, name: client.semaphore(name, 1),
+}
+
+
+@pytest.mark.parametrize("what", ENTERED)
+def test_signal_handlers_that_raise_at_any_moment_leave_nothing_held(run, what):
+    assert run(STORM, what) == "100\n"
+
+
+@pytest.mark.parametrize("what", ENTERED)
+def test_a_with_runs_no_python_before_its_body_or_after(client, name, what):
+    # A signal's handler runs between two steps of Python: what was granted must be kept by then.
+    entered, calls = ENTERED[what](client, name), []
+
+    def told(frame, event, _arg):
+        if event == "call":
+            calls.append(frame.f_code.co_name)
+
+    sys.setprofile(told)
+    try:
+        with entered:
+            pass
+        entered.acquire()
+        entered.release()
+    finally:
+        sys.setprofile(None)
+    assert calls == []
+
+
 CONNECTING = """
 import signal, sys, threading, os, socket, time
 import fencelock

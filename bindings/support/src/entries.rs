@@ -195,6 +195,16 @@ impl<H: AsRef<Hold> + Clone> Entries<H> {
         Ok(None)
     }
 
+    /// Takes the owner's latest hold out, or else anybody's, however often it was entered: for what has no owner,
+    /// such as permits.
+    pub fn latest(&self, key: EntryKey) -> Option<H> {
+        let mut entered = self.entered.lock();
+        let entries = entered.as_mut()?;
+        let own = entries.iter().rposition(|entry| entry.key == key);
+        let last = own.or_else(|| entries.len().checked_sub(1))?;
+        Some(entries.remove(last).hold)
+    }
+
     /// The hold that the owner entered with last.
     ///
     /// # Errors

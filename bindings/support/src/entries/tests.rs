@@ -273,3 +273,24 @@ fn a_hold_that_the_host_ended_is_not_there_to_be_left() {
     assert!(!lock.is_locked().unwrap());
     assert_eq!(kind(entries.leave(me)), ErrorKind::NotHeld);
 }
+
+#[test]
+fn the_latest_is_the_owners_or_else_anybodys() {
+    let (client, _lock) = lock();
+    let permit = client.semaphore("s", 3).unwrap().taking(1);
+    let take = || permit.acquire(Patience::Try, None).unwrap();
+    let entries = Entries::new();
+    let (one, two) = (Owner::Local(1), Owner::Local(2));
+    let [one, two] = [&one, &two].map(|owner| EntryKey::try_from(owner).unwrap());
+    let mut tokens = Vec::new();
+    for key in [one, one, two] {
+        let hold = take();
+        tokens.push(hold.token());
+        entries.apart(key, hold).unwrap();
+    }
+    let latest = |key| entries.latest(key).map(|hold: Hold| hold.token());
+    assert_eq!(latest(one), Some(tokens[1]));
+    assert_eq!(latest(one), Some(tokens[0]));
+    assert_eq!(latest(one), Some(tokens[2]), "another's");
+    assert_eq!(latest(one), None);
+}
