@@ -78,8 +78,8 @@ pub unsafe extern "C" fn fencelock_semaphore_permits(
 /// are given back together when that is released; one that was LOST had come back before.
 ///
 /// Permits have no owner: who acquires again takes more, and may wait for its own. The owner in `options`
-/// means nothing, and an explicit one is INVALID_ARGUMENT. The hold's token names the grant, in the
-/// store's order. It is no fence: several are valid at once. To fence, take one of several locks.
+/// means nothing, and an explicit one is INVALID_ARGUMENT. The hold's token names the grant: no
+/// other one has it. It is no fence: several are valid at once. To fence, take one of several locks.
 ///
 /// CONTENDED when it did not want to wait, and too few are free or others wait; INVALID_ARGUMENT unless
 /// count is 1 to the number of permits; MISCONFIGURED also while the name is a lock's, or while others

@@ -16,7 +16,10 @@ use crate::{LockInfo, Result};
 /// that waits. Permits have no owner: whoever acquires again takes more of them, and may wait for its
 /// own. Those of a client that dies are free again when their lease has ended.
 ///
-/// Each guard has a token, greater than those of the guards granted before it. It names the grant, and is
+/// Those of one client hand permits on to each other, without asking the store: while others wait, for 10 ms
+/// at a time. At most eight of a client's acquisitions stand in the store's queue, the others behind them.
+///
+/// Each guard has a token that no other one has. It names the grant, and is
 /// no fence: several are valid at a time, and a resource that refused smaller ones would refuse them. To
 /// fence, take one of several locks instead.
 ///

@@ -90,8 +90,8 @@ impl Ask {
     }
 
     /// Whether it waits in the client's own queue, for the entry that is handed on within it. Local
-    /// readers stand behind an entry together; what has an explicit owner, and permits, get one of
-    /// their own.
+    /// readers stand behind an entry together; who wants permits stands in a line of its own; what has
+    /// an explicit owner, and a try for permits, get an entry of their own.
     pub(crate) fn queues_locally(&self) -> bool {
         self.mode == Mode::Exclusive && matches!(self.owner, Owner::Local(_))
     }

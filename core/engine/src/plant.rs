@@ -166,6 +166,9 @@ pub enum Bug {
     TenantEndsSeat,
     OneTenantTold,
     ReaderSitsTwice,
+    AnyCountHandedOn,
+    LocalHeadPassed,
+    GivenUpSeatHandedOn,
 }
 
 thread_local! {

@@ -494,6 +494,9 @@ pub const TABLE: &[Planted] = &[
     readers(131, Bug::JoinsUpgrade, "an owner reads on with the old token while it is upgraded"),
     readers(132, Bug::ForgottenStays, "a hold that the store forgot outlives its client's next"),
     readers(133, Bug::UpgradeNotUndone, "an upgrade that was given up is not undone"),
+    permits(137, Bug::AnyCountHandedOn, "permits go to a local waiter who wants another number"),
+    permits(138, Bug::LocalHeadPassed, "permits that are handed on pass the first local waiter"),
+    permits(139, Bug::GivenUpSeatHandedOn, "permits of a seat that is given up are handed on"),
     readers(134, Bug::OuterWriteStays, "who reads within a write keeps it after the write"),
 ];
 

@@ -334,8 +334,8 @@ impl World {
             Ok(Acquired::Pending(key)) => {
                 let waiting = Waiting { key, lock, patience, terms };
                 let who = self.clients[slot].actors[actor].who;
-                if ask_mode == Mode::Exclusive {
-                    self.checks.queue.waits(self.now, slot, tag, who, lock, patience);
+                if ask_mode != Mode::Shared {
+                    self.checks.queue.waits(self.now, slot, tag, who, lock, ask_mode, patience);
                 }
                 let incarnation = self.clients[slot].incarnation;
                 if self.zk.is_some()

@@ -144,10 +144,12 @@ pub(crate) struct Entry<C> {
     pub flight: Option<RequestId>,
     pub ticket: u64,
     /// The calls that wait for this entry: one, or those of local readers who come in together; none of
-    /// the entry for which the local queue waits.
+    /// the entry for which the local queue waits, nor of a seat for permits.
     pub calls: Vec<CallKey>,
     /// A release to go out with the acquire.
     pub after: Option<After<C>>,
+    /// A seat for permits that nobody wants now, and when it is given up.
+    pub spare_until: Option<Time>,
 
     /// The lease of a grant by hand-off: the least that any acquire of this hold asked for.
     pub claim_lease: Duration,
@@ -237,6 +239,7 @@ impl<C> Entry<C> {
             ticket: 0,
             calls: Vec::new(),
             after: None,
+            spare_until: None,
             claim_lease: Duration::MAX,
             queued_at: Time::ZERO,
             ahead: 0,
@@ -276,7 +279,7 @@ impl<C> Entry<C> {
         }
     }
 
-    /// Whether it serves one call and has one holder: an explicit owner's, and one of permits.
+    /// Whether it has one holder: an explicit owner's, and one of permits.
     pub fn is_single(&self) -> bool {
         self.owner.is_some() || matches!(self.mode, Mode::Permits { .. })
     }

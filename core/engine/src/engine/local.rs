@@ -211,7 +211,12 @@ impl<C: Clone> Engine<C> {
     pub(super) fn local_waiters(&self, key: Key) -> u32 {
         let Some(entry) = self.entries.get(key) else { return 0 };
         let lock = self.lock_ref(entry.lock).filter(|lock| lock.entry == Some(key));
-        let wait = lock.map_or(entry.calls.len(), |lock| lock.live);
+        let mut wait = lock.map_or(entry.calls.len(), |lock| lock.live);
+        if let Some(line) = self.lock_ref(entry.lock).map(|lock| &lock.line)
+            && line.seats.last() == Some(&key)
+        {
+            wait += line.unseated() + 1;
+        }
         let behind = wait.saturating_sub(usize::from(entry.tenants.is_empty()));
         u32::try_from(behind).map_or(MAX_LOCAL_WAITERS, |behind| behind.min(MAX_LOCAL_WAITERS))
     }
@@ -248,14 +253,16 @@ impl<C: Clone> Engine<C> {
         let next = entry.used + 1;
         let bounded = self.options.local_run_grants;
         let run_over = self.is_run_over(now, entry, came);
-        if bounded == 0 || run_over && entry.others > 0 {
+        if bounded == 0 || run_over && self.others_wait(entry) {
             return Step::Requeue;
         }
         if run_over && !planted!(OthersIgnored) {
             // Whether anybody waits, only a look can tell.
             return Step::Renew;
         }
-        if session && next > entry.end {
+        // What was reserved with permits is all there is: what comes after it may be another client's.
+        let permits = matches!(entry.mode, Mode::Permits { .. });
+        if (session || permits) && next > entry.end {
             return Step::Requeue;
         }
         // Tokens must not outrun the store's clock: it is what a lost counter starts again from.
@@ -280,7 +287,8 @@ impl<C: Clone> Engine<C> {
     /// length of the latest tenures its own will end in time.
     pub(super) fn is_run_over(&self, now: Time, entry: &Entry<C>, came: Time) -> bool {
         let session = self.options.keeping == Keeping::Session;
-        if entry.others == 0 && !session {
+        let others = self.others_wait(entry);
+        if !others && !session {
             return false;
         }
         let Options { local_run_grants, local_run_time, .. } = self.options;
@@ -288,7 +296,7 @@ impl<C: Clone> Engine<C> {
         let pace = self.lock_ref(entry.lock).map_or(Duration::ZERO, |lock| lock.pace);
         let late = came > entry.alone && !planted!(LatecomersRun);
         // Where nobody tells of waiters, one may have come just after the last look.
-        let waited = if entry.others > 0 { ran } else { now.since(entry.alone) };
+        let waited = if others { ran } else { now.since(entry.alone) };
         entry.run > 0 && entry.run >= local_run_grants
             || ran >= local_run_time
             || late && waited.saturating_add(pace) > local_run_time
@@ -296,6 +304,7 @@ impl<C: Clone> Engine<C> {
 
     /// Gives an entry that is held to the call that is next.
     pub(super) fn grant(&mut self, now: Time, key: Key, waiter: CallKey, how: How) {
+        self.leave_line(key, waiter);
         let Some(call) = self.remove_call(waiter) else { return };
         let Some(ask) = call.ask().cloned() else { return };
         let owner = ask.tenant();
@@ -306,6 +315,7 @@ impl<C: Clone> Engine<C> {
             lock.leave(owner);
         }
         let session = self.options.keeping == Keeping::Session;
+        let crowded = self.entries.get(key).is_some_and(|entry| self.others_wait(entry));
         let Some(entry) = self.entries.get_mut(key) else { return };
         let first = !entry.told;
         let token = if first { entry.token } else { entry.used + 1 };
@@ -317,7 +327,7 @@ impl<C: Clone> Engine<C> {
         entry.used = token;
         entry.told = true;
         entry.calls.retain(|call| *call != waiter);
-        if !first && (entry.others > 0 || session) {
+        if !first && (crowded || session) {
             entry.run += 1;
             entry.run_since.get_or_insert(now);
         }
@@ -342,6 +352,7 @@ impl<C: Clone> Engine<C> {
         if others > 0 {
             self.tell_wanted(now, key);
         }
+        self.reseat(now, lock, true);
     }
 
     /// An explicit lease that came with the grant itself ends with it: it is not renewed.
@@ -414,6 +425,7 @@ impl<C: Clone> Engine<C> {
                 Mode::Exclusive => lock.lasted(now.since(holder.since)),
                 Mode::Shared => {}
                 Mode::Permits { .. } => {
+                    lock.lasted(now.since(holder.since));
                     lock.permits.remove(&key);
                 }
             }
@@ -443,6 +455,10 @@ impl<C: Clone> Engine<C> {
     pub(super) fn withdraw(&mut self, now: Time, key: CallKey) -> Option<Call<C>> {
         let call = self.remove_call(key)?;
         match &call.kind {
+            CallKind::Acquire(_) if Engine::is_in_line(&call) => {
+                self.reseat(now, call.lock, false);
+                self.retire_lock(call.lock);
+            }
             CallKind::Acquire(ask) if !ask.queues_locally() => {
                 if let Some(entry) = call.entry
                     && !planted!(CancelLeavesWaiter)
@@ -492,7 +508,9 @@ impl<C: Clone> Engine<C> {
         let Some(call) = self.calls.get(key) else { return };
         let entry = match call.entry {
             Some(entry) => Some(entry),
-            None => self.lock_ref(call.lock).and_then(|lock| lock.entry),
+            None => self
+                .lock_ref(call.lock)
+                .and_then(|lock| lock.line.seats.first().copied().or(lock.entry)),
         };
         let entry = entry.and_then(|entry| self.entries.get(entry));
         let answered = self.link.up && entry.is_some_and(|s| matches!(s.at, At::Queued | At::Held));

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use crate::engine::line::Line;
 use crate::engine::shared::Reader;
 use crate::engine::slab::Key;
 use crate::hold::CallKey;
@@ -34,8 +35,10 @@ pub(crate) struct Lock {
     pub readers: BTreeMap<u64, Reader>,
     /// The entries by which permits are held.
     pub permits: BTreeSet<Key>,
-    /// How long the latest tenures of this client's exclusive holders lasted: the longest of them, each one
-    /// counting half as much as the one after it.
+    /// Who waits for permits.
+    pub line: Line,
+    /// How long the latest tenures lasted of those of this client who had the lock for themselves, or
+    /// permits: the longest of them, each one counting half as much as the one after it.
     pub pace: Duration,
 }
 
@@ -54,6 +57,7 @@ impl Lock {
             seat: None,
             readers: BTreeMap::new(),
             permits: BTreeSet::new(),
+            line: Line::default(),
             pace: Duration::ZERO,
         }
     }
@@ -82,6 +86,7 @@ impl Lock {
                 *entry = None;
             }
         }
+        self.line.seats.retain(|seat| *seat != key);
     }
 
     /// Whether a call of this owner waits.
@@ -95,6 +100,7 @@ impl Lock {
     }
 
     pub fn is_unused(&self) -> bool {
-        self.pins == 0 && self.entries == 0 && self.live == 0 && self.readers.is_empty()
+        let waits = self.live > 0 || !self.line.is_empty();
+        self.pins == 0 && self.entries == 0 && !waits && self.readers.is_empty()
     }
 }

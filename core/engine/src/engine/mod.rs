@@ -10,6 +10,7 @@ mod entry;
 mod fingerprint;
 mod flight;
 mod lent;
+mod line;
 mod link;
 mod local;
 mod lock;
@@ -186,9 +187,8 @@ impl<C: Clone> Engine<C> {
             (&Owner::Local(owner), Mode::Shared) => {
                 self.acquire_shared(now, lock.0, owner, ask, call)
             }
-            (Owner::Local(_), Mode::Permits { .. }) | (Owner::Explicit(_), _) => {
-                self.acquire_single(now, lock.0, ask, call)
-            }
+            (Owner::Local(_), Mode::Permits { .. }) => self.acquire_permits(now, lock.0, ask, call),
+            (Owner::Explicit(_), _) => self.acquire_single(now, lock.0, ask, call),
         };
         self.send_due_beats(now);
         acquired
@@ -282,7 +282,9 @@ impl<C: Clone> Engine<C> {
         let live = |key: &Key| self.holds.get(*key).is_some_and(|hold| hold.lost.is_none());
         let parting = |key: &Key| {
             let entry = self.entries.get(*key);
-            entry.is_some_and(|entry| entry.parting.is_some() || entry.after.is_some())
+            entry.is_some_and(|entry| {
+                entry.parting.is_some() || entry.after.is_some() || entry.spare_until.is_some()
+            })
         };
         self.calls.is_empty()
             && !self.holds.keys().iter().any(live)
@@ -358,6 +360,11 @@ impl<C: Clone> Engine<C> {
         }
         if let Some(owner) = call.reader() {
             self.end_wait_to_read(call.lock, owner, key);
+        }
+        if Engine::is_in_line(&call)
+            && let Some(lock) = self.lock_mut(call.lock)
+        {
+            lock.line.leave(call.age(), key);
         }
         Some(call)
     }

@@ -150,7 +150,7 @@ impl<C: Clone> Engine<C> {
         self.advance(now, key);
     }
 
-    fn new_entry(&mut self, lock: u32, owner: Option<OwnerId>, mode: Mode) -> Key {
+    pub(super) fn new_entry(&mut self, lock: u32, owner: Option<OwnerId>, mode: Mode) -> Key {
         let id = self.mint(self.entries.next_key());
         let name = self.lock_mut(lock).map(|lock| {
             lock.entries += 1;
@@ -165,6 +165,9 @@ impl<C: Clone> Engine<C> {
     fn requeue(&mut self, now: Time, key: Key, call: Option<C>) {
         let Some(entry) = self.entries.get(key) else { return };
         let lock = entry.lock;
+        if matches!(entry.mode, Mode::Permits { .. }) {
+            return self.requeue_permits(now, key, call);
+        }
         if entry.flight.is_some() || entry.exposed_until > 0 {
             self.part(now, key, call, false);
         } else {
@@ -202,6 +205,7 @@ impl<C: Clone> Engine<C> {
         {
             self.open_entry(now, lock);
         }
+        self.reseat(now, lock, false);
     }
 
     /// Begins to leave the store. `lost`: the holder's time had run out.
@@ -349,14 +353,15 @@ impl<C: Clone> Engine<C> {
         };
         let Some(entry) = self.entries.get(key) else { return false };
         if !entry.is_handed_on() {
-            return entry.calls.iter().any(patient);
+            // Who stands in line for permits waits.
+            return self.is_seat(key) || entry.calls.iter().any(patient);
         }
         self.lock_ref(entry.lock).is_some_and(|lock| lock.waiting.iter().any(patient))
     }
 
     /// How long the store is to keep the record: at least twice as long as a late copy of an acquire
     /// of this hold, or of one that is asked now, may take effect.
-    fn retention(&self, entry: &Entry<C>) -> Duration {
+    pub(super) fn retention(&self, entry: &Entry<C>) -> Duration {
         self.options.retention.max(self.claim() * 2).max(entry.patience)
     }
 
@@ -402,7 +407,7 @@ impl<C: Clone> Engine<C> {
         self.check_closed();
     }
 
-    fn drop_entry(&mut self, key: Key) -> Option<Entry<C>> {
+    pub(super) fn drop_entry(&mut self, key: Key) -> Option<Entry<C>> {
         self.no_beat(key);
         let entry = self.entries.remove(key)?;
         if let Some(at) = entry.timer {
@@ -433,6 +438,8 @@ impl<C: Clone> Engine<C> {
         let waiters: Vec<CallKey> = if entry.is_handed_on() {
             let lock = self.lock_ref(entry.lock);
             lock.map(|lock| lock.waiting.iter().copied().collect()).unwrap_or_default()
+        } else if self.is_seat(key) {
+            self.all_in_line(entry)
         } else {
             entry.calls.clone()
         };

@@ -413,6 +413,9 @@ impl<C: Clone> Engine<C> {
     /// made after that answer; otherwise it is the echo of a claim that has ended.
     fn push_granted(&mut self, now: Time, key: Key, push: Early) {
         let Some(entry) = self.entries.get_mut(key) else { return };
+        if planted!(GivenUpSeatHandedOn) && entry.mode.permits().is_some() && !entry.told {
+            (entry.parting, entry.at) = (None, At::Queued);
+        }
         if entry.parting.is_some() || entry.at == At::Held {
             return;
         }
@@ -476,6 +479,8 @@ impl<C: Clone> Engine<C> {
         let Some(entry) = self.entries.get(key) else { return self.options.lease };
         let calls = if entry.is_handed_on() {
             self.first_waiter(entry.lock).into_iter().collect()
+        } else if entry.calls.is_empty() {
+            self.seated_at(key).into_iter().collect()
         } else {
             entry.calls.clone()
         };

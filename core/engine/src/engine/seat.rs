@@ -172,7 +172,7 @@ impl<C: Clone> Engine<C> {
         if entry.is_handed_on() {
             return self.first_waiter(entry.lock);
         }
-        entry.calls.first().copied()
+        entry.calls.first().copied().or_else(|| self.next_in_line(entry))
     }
 
     /// After the first of the readers that wait for an entry, all of them come in.

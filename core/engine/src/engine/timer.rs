@@ -73,6 +73,9 @@ impl<C: Clone> Engine<C> {
         if entry.flight.is_none() && self.link.up && entry.retry_at > self.now {
             sooner(entry.retry_at);
         }
+        if let Some(until) = entry.spare_until.filter(|_| entry.parting.is_none()) {
+            sooner(until);
+        }
         let partings = [entry.parting.as_ref(), entry.after.as_ref().map(|after| &after.parting)];
         for parting in partings.into_iter().flatten() {
             if parting.call.is_some() {
@@ -96,6 +99,7 @@ impl<C: Clone> Engine<C> {
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.timer = None;
         self.bound_parting(now, key);
+        self.end_spare(now, key);
         let Some(entry) = self.entries.get(key) else { return };
         if entry.at == At::Held && entry.parting.is_none() && entry.next_end() <= now {
             self.expire(now, key);

@@ -26,14 +26,18 @@ if record then
       if token < now then token = now end
       if token <= last + 0 then token = last + 1 end
     end
+    -- Permits take a block, where that does not outrun the clock.
+    local stop = token
+    if all > 0 and last and last + 0 < now and arg[5] + 0 < now then stop = token + 1023 end
     local id, first, ends = arg[1], digits('%.0f', token), digits('%.0f', deadline)
-    local latest = deadline > token and deadline or token
+    local final = digits('%.0f', stop)
+    local latest = deadline > stop and deadline or stop
     local hold = digits('%s %s %s %s %d %s\n%s\n', ends, arg[3], arg[6], first, place + 1, arg[15],
       arg[2])
     local done = true
     if free then
       -- The only one stands in the record.
-      call('HSET', key, 'v', '2', 't', first, 'e', first, 'a', id .. ' ' .. hold)
+      call('HSET', key, 'v', '2', 't', first, 'e', final, 'a', id .. ' ' .. hold)
       if not last and all == 0 then
         told = 2
         call('HSET', key, 'b', '2')
@@ -49,7 +53,7 @@ if record then
         if done then
           -- From now on each stands by itself.
           if latest < before + 0 then latest = before + 0 end
-          call('HSET', key, 't', first, 'e', first, 's', stamp, 'w', digits('%.0f', latest),
+          call('HSET', key, 't', first, 'e', final, 's', stamp, 'w', digits('%.0f', latest),
             'h', numbers, 'a', '')
           call('DEL', hash, due)
           call('HSET', hash, other, line, id, hold)
@@ -63,11 +67,11 @@ if record then
         done = latest <= kept + 3600000000 and call('HLEN', hash) >= held
           and call('ZADD', due, 'NX', ends, id, -1 - place, '=' .. id) == 2
         if done then
-          call('HSET', key, 't', first, 'e', first, 's', stamp, 'h', numbers)
+          call('HSET', key, 't', first, 'e', final, 's', stamp, 'h', numbers)
           call('HSET', hash, id, hold)
         end
       end
     end
-    if done then return { now, 0, token, token, arg[3] + 0, all == 0 and told or 0 } end
+    if done then return { now, 0, token, stop, arg[3] + 0, all == 0 and told or 0 } end
   end
 end

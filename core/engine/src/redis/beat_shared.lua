@@ -3,7 +3,7 @@
 local function sharer(i)
   local from, at = (i - 1) * each, i * 4 - 1
   local record, hash, due = KEYS[from + 1], KEYS[from + 4], KEYS[from + 5]
-  local field = call('HMGET', record, 'v', 'n', 'a', 'h', 's', 'w', 'b', 'e')
+  local field = call('HMGET', record, 'v', 'n', 'a', 'h', 's', 'w', 'b', 'e', 't')
   local one, id = field[3], arg[at]
   if not together(field[1], field[2], one, field[4], field[5], field[6], due) then return end
   local alone = one and one ~= '' and string.match(one, '^' .. id .. ' (.*)$')
@@ -28,8 +28,8 @@ local function sharer(i)
     call('ZADD', due, ends, id)
     call('HSET', record, 's', digits('%.0f', now))
   end
-  token = token + 0
-  return { 0, token, token, deadline - now, string.find(mode, 's') and (field[7] or 0) % 4 or 0 }
+  local last = token == field[9] and string.find(mode, 'p') and field[8] or token
+  return { 0, token + 0, last + 0, deadline - now, string.find(mode, 's') and (field[7] or 0) % 4 or 0 }
 end
 
 if each == 5 then

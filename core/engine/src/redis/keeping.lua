@@ -68,7 +68,7 @@ local function save(s, retention)
   local rests = retention and s.last > 0 and s.last < now + BLOCK and s.held == 0
     and s.count == 0 and s.abandoned == NO
   if s.v == 2 and s.held + s.count == 0 then narrow(s) end
-  if s.dirty or rests and s.ticket + s.used > 0 then
+  if s.dirty or rests and (s.ticket + s.used > 0 or s.token < s.last) then
     begin(s)
     -- Without a counter there is no record, only a queue that outlived it.
     if s.last == 0 then

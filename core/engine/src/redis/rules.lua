@@ -208,13 +208,16 @@ local function admit(s, mode, owner, floor)
     said = s.abandoned
   end
   local token = tie(s, owner, mode)
+  local last = token
   if not token then
-    -- One number, and no block.
+    -- One number; for permits a block, where that does not outrun the clock.
+    local block = mode ~= ' s' and s.last ~= 0 and s.last < now and floor < now
     token = first_token(s, floor)
-    s.token, s.last = token, token
+    last = block and token + BLOCK - 1 or token
+    s.token, s.last = token, last
   end
   s.dirty = true
-  return token, token, said
+  return token, last, said
 end
 
 -- The first word of a holder sets its hold's end; later ones only move it on; late copies of what
@@ -405,7 +408,10 @@ local function standing(s, id)
   if hold then
     local token, last, said = s.token, s.last, news(s)
     if hold.mode ~= '' then
-      token, last, said = hold.token, hold.token, hold.mode == ' s' and s.abandoned or NO
+      -- The block of the newest permits is the one that was reserved last.
+      token = hold.token
+      last = hold.mode ~= ' s' and token == s.token and s.last or token
+      said = hold.mode == ' s' and s.abandoned or NO
     end
     return { 0, token, last, hold.deadline - now, said, others(s, id), s.failed }
   end

@@ -61,7 +61,11 @@ impl Record {
                 Admission { token, end, abandoned: self.abandoned, losses }
             }
             Mode::Shared => Admission { token, end, abandoned: self.abandoned, losses: 0 },
-            Mode::Permits { .. } => Admission { token, end, abandoned: Abandoned::No, losses: 0 },
+            Mode::Permits { .. } => {
+                // The block of the newest is the one that was reserved last.
+                let end = if token == self.token { self.last.max(token) } else { token };
+                Admission { token, end, abandoned: Abandoned::No, losses: 0 }
+            }
         }
     }
 

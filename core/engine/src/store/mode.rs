@@ -116,20 +116,25 @@ impl Record {
             // Told, and not cleared: a reader mends nothing.
             self.abandoned = self.abandoned_now();
         }
+        let mut end = 0;
         let token = match self.tie(owner, mode) {
             Tie::Joins(token) => token,
             Tie::Stranger | Tie::Deadlock => {
+                // Permits are handed on within their client, and may be followed by others within
+                // the same instant: they take a block where that does not outrun the clock.
+                let block = !shared && self.last != 0 && self.last < now && floor < now;
                 self.token = self.first_token(now, floor);
-                self.last = if planted!(ReadersTakeBlocks) {
+                self.last = if block || planted!(ReadersTakeBlocks) {
                     self.token + TOKEN_BLOCK - 1
                 } else {
                     self.token
                 };
+                end = self.last;
                 self.token
             }
         };
         let abandoned = if shared { self.abandoned } else { Abandoned::No };
-        Admission { token, end: token, abandoned, losses: 0 }
+        Admission { token, end: end.max(token), abandoned, losses: 0 }
     }
 }
 

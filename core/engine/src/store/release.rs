@@ -21,6 +21,8 @@ impl Record {
             // Where nobody waits, no place in the queue is remembered.
             self.ticket = 0;
             self.used = 0;
+            // Of a block that permits left only the end is kept.
+            self.token = self.last;
         }
         released
     }

@@ -476,6 +476,10 @@ impl Checks {
         if mode == Mode::Exclusive {
             let served = self.queue.served(slot, tag, who, lock, grant.reentry);
             self.keep("queue order", at, served.map_err(Slip::Broken));
+        } else if mode.permits().is_some() {
+            let handed_on = grant.how == How::Local;
+            let served = self.queue.permitted(slot, tag, lock, handed_on);
+            self.keep("queue order", at, served.map_err(Slip::Broken));
         }
         let since = self.token.tenure(lock, client.incarnation, token).map(|it| it.granted_at);
         let broken = self.exclusion.broken_since(lock, since.unwrap_or(0));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fencelock_engine::reply::{Body, Failure, Reply, Standing, State};
-use fencelock_engine::request::Op;
+use fencelock_engine::request::{Mode, Op};
 use fencelock_engine::{HoldId, OwnerId, Patience};
 
 use crate::check::{Slip, StoreGrant};
@@ -52,6 +52,7 @@ struct Local {
     slot: usize,
     tag: Tag,
     lock: usize,
+    mode: Mode,
     attempt: bool,
     came: Instant,
 }
@@ -399,6 +400,7 @@ impl QueueOrder {
     }
 
     /// A caller begins to wait within its client.
+    #[allow(clippy::too_many_arguments)]
     pub fn waits(
         &mut self,
         at: Instant,
@@ -406,11 +408,12 @@ impl QueueOrder {
         tag: Tag,
         who: Who,
         lock: usize,
+        mode: Mode,
         patience: Patience,
     ) {
         if matches!(who, Who::Local { .. }) {
             let attempt = patience == Patience::Try;
-            self.local.push(Local { slot, tag, lock, attempt, came: at });
+            self.local.push(Local { slot, tag, lock, mode, attempt, came: at });
         }
     }
 
@@ -426,6 +429,31 @@ impl QueueOrder {
     /// A caller waits no longer.
     pub fn withdrawn(&mut self, slot: usize, tag: Tag) {
         self.local.retain(|it| it.slot != slot || it.tag != tag);
+    }
+
+    /// A caller has permits. What its client handed on goes to who came first; what the store grants, to
+    /// the first of those who want as many.
+    pub fn permitted(
+        &mut self,
+        slot: usize,
+        tag: Tag,
+        lock: usize,
+        handed_on: bool,
+    ) -> Result<(), String> {
+        let mine = |it: &Local| it.slot == slot && it.tag == tag;
+        let Some(at) = self.local.iter().position(mine) else { return Ok(()) };
+        let it = self.local.remove(at);
+        let passed = self.local[..at].iter().find(|other| {
+            let waits = other.slot == slot && other.lock == lock && !other.attempt;
+            waits && (handed_on || other.mode == it.mode)
+        });
+        match passed.filter(|_| !it.attempt) {
+            Some(first) => Err(format!(
+                "c{slot} lock {lock}: {tag:x} has {:?} before {:x}, which waited first for {:?}",
+                it.mode, first.tag, first.mode
+            )),
+            None => Ok(()),
+        }
     }
 
     /// A caller was granted: nobody of its client came before.

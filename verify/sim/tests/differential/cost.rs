@@ -98,7 +98,7 @@ fn compare_shared(bench: &mut Bench, lock: &str, mode: Mode, first: u64) -> Vec<
     for hold in first + 4..first + 70 {
         found.push((58, bench.acquire_in(lock, mode, hold, true)));
     }
-    found.push((67, bench.beat_in(lock, mode, first + 9)));
+    found.push((69, bench.beat_in(lock, mode, first + 9)));
     for hold in first + 1..first + 69 {
         found.push((53, release(bench, hold)));
     }

@@ -18,7 +18,7 @@ public interface Permit extends Hold {
     int permits();
 
     /**
-     * A number that names the grant: greater than that of every permit that was granted before. It is
+     * A number that names the grant: no other permit of the semaphore has it. It is
      * <em>no fence</em>: several permits are valid at once, and a resource that refused smaller
      * numbers would refuse them. To fence, take one of several locks instead.
      *
