@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fencelock_engine::options::Options;
 use fencelock_engine::request::Mode;
-use fencelock_engine::{Acquired, Ask, CallKey, ErrorKind, Grant, How, Patience};
+use fencelock_engine::{Acquired, Ask, CallKey, ErrorKind, Grant, How, Name, Patience};
 use world::World;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -166,5 +166,50 @@ fn without_hand_offs_each_permit_is_the_stores() {
     let next = world.granted(0, calls[0].0);
     assert!(next.how != How::Local && next.token.get() > first.token.get() + 1);
     world.release(0, next.hold).unwrap();
+    is_clean(&world);
+}
+
+#[test]
+fn a_seat_to_spare_that_is_granted_first_serves_who_is_next() {
+    let mut world = World::new(2);
+    let elsewhere = [0; 2].map(|_| world.take_with(1, permits(1, 3)));
+    world.pass(2 * MS);
+    let first = world.take_with(0, permits(1, 3));
+    let calls = [0; 2].map(|_| wait(&mut world, 0, permits(1, 3)));
+    world.release(0, first.hold).unwrap();
+    let second = world.granted(0, calls[0].0);
+    assert_eq!(second.how, How::Local, "and a seat is to spare");
+    // Of two grants only the second one, to that seat, is heard of in time.
+    world.clients[0].deaf = true;
+    world.release(1, elsewhere[0].hold).unwrap();
+    world.clients[0].deaf = false;
+    world.release(1, elsewhere[1].hold).unwrap();
+    let third = world.granted(0, calls[1].0);
+    world.pass(SECOND);
+    world.release(0, second.hold).unwrap();
+    world.release(0, third.hold).unwrap();
+    world.pass(SECOND);
+    is_clean(&world);
+}
+
+#[test]
+fn who_gets_a_seat_after_a_resize_is_refused_alone() {
+    let mut world = World::new(2);
+    let (first, calls) = crowd(&mut world, 9, 1);
+    let now = world.time();
+    world.clients[1].engine.resize(now, &Name::new("stock").unwrap(), 2, 1_000);
+    world.run();
+    // One more fits; the last of all gets its seat now, and says the old number.
+    let mut held = vec![first, world.granted(0, calls[0].0)];
+    assert_eq!(world.failed(0, calls[8].0), ErrorKind::Misconfigured);
+    for (call, _) in &calls[1..8] {
+        assert!(world.is_pending(0, *call), "it came before");
+        world.release(0, held.remove(0).hold).unwrap();
+        held.push(world.granted(0, *call));
+    }
+    for hold in held {
+        world.release(0, hold.hold).unwrap();
+    }
+    world.pass(SECOND);
     is_clean(&world);
 }

@@ -113,10 +113,19 @@ impl<C: Clone> Engine<C> {
         lock.is_some_and(|lock| lock.line.seats.contains(&key))
     }
 
-    /// All who ask for what a seat is for.
-    pub(super) fn all_in_line(&self, entry: &Entry<C>) -> Vec<CallKey> {
-        let Some(lock) = self.lock_ref(entry.lock) else { return Vec::new() };
-        let calls = lock.line.waiting.iter().map(|&(_, call)| call);
+    /// Whether an entry waits at the store for nobody.
+    pub(super) fn is_to_spare(&self, key: Key) -> bool {
+        self.entries.get(key).is_some_and(|entry| entry.spare_until.is_some()) && self.is_seat(key)
+    }
+
+    /// Those who ask for what a seat is for, from the one on whose it is. The seats of those before stand.
+    pub(super) fn seat_and_after(&self, key: Key) -> Vec<CallKey> {
+        let Some(entry) = self.entries.get(key) else { return Vec::new() };
+        let Some(line) = self.lock_ref(entry.lock).map(|lock| &lock.line) else {
+            return Vec::new();
+        };
+        let at = line.seats.iter().position(|seat| *seat == key).unwrap_or(0);
+        let calls = line.waiting.iter().skip(at).map(|&(_, call)| call);
         calls.filter(|call| self.wanted_by(*call) == Some(entry.mode)).collect()
     }
 
@@ -138,6 +147,9 @@ impl<C: Clone> Engine<C> {
         let meant = meant.filter(|at| *at < lock.line.seats.len()).unwrap_or(granted);
         lock.line.seats.swap(granted, meant);
         lock.line.seats.remove(meant);
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.spare_until = None;
+        }
     }
 
     /// Sees to it that the first of the line have seats for so many as they want, in this order, and

@@ -251,6 +251,7 @@ impl<C: Clone> Engine<C> {
         let lock = entry.lock;
         let old = self.leaving_entry(lock, after.release.hold, after.release.used);
         if let Some(entry) = self.entries.get_mut(old) {
+            (entry.mode, entry.stored) = (after.release.mode, after.release.mode);
             entry.parting = Some(after.parting);
         }
         self.advance(now, old);
@@ -439,7 +440,7 @@ impl<C: Clone> Engine<C> {
             let lock = self.lock_ref(entry.lock);
             lock.map(|lock| lock.waiting.iter().copied().collect()).unwrap_or_default()
         } else if self.is_seat(key) {
-            self.all_in_line(entry)
+            self.seat_and_after(key)
         } else {
             entry.calls.clone()
         };
@@ -453,6 +454,9 @@ impl<C: Clone> Engine<C> {
             if let Some(call) = self.withdraw(now, waiter) {
                 self.complete(call.call, Outcome::Failed(error(mode)));
             }
+        }
+        if !tries_only && self.is_to_spare(key) {
+            self.part(now, key, None, false);
         }
     }
 }
