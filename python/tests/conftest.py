@@ -20,7 +20,16 @@ BOUND = 30.0
 ZOOKEEPER = os.environ.get("FENCELOCK_TEST_ZK", "")
 SHARED = ["sqlite", "redis", *(["zk"] if ZOOKEEPER else [])]
 # What a session for a lease costs; docs/zookeeper.md has the list.
-LACKING = {"zookeeper": {"leases", "owners", "certain history", "forked children"}}
+LACKING = {
+    "zookeeper": {
+        "leases",
+        "owners",
+        "certain history",
+        "forked children",
+        "downgrades",
+        "upgrades",
+    }
+}
 STORES = ["memory", *SHARED]
 _numbers = itertools.count(1)
 

@@ -1,6 +1,7 @@
 """A process that gevent has patched: greenlets wait, the others go on."""
 
 import pytest
+from conftest import able
 
 pytest.importorskip("gevent")
 
@@ -111,16 +112,6 @@ with prices.reader_lock:
     except fencelock.WouldDeadlockError:
         print("would deadlock")
 
-with prices.writer_lock as hold:
-    hold.downgrade()
-    with other.rwlock("prices").reader_lock.hold(timeout=30):
-        try:
-            hold.try_upgrade()
-        except fencelock.ContendedError:
-            print(hold.mode)
-    hold.try_upgrade()
-    print(hold.mode)
-
 def send(semaphore):
     global inside, most
     for _ in range(5):
@@ -145,10 +136,25 @@ except fencelock.NotHeldError:
     print("not held")
 """
 
+CONVERTING = """
+from gevent import monkey; monkey.patch_all()
+import sys
+import fencelock
+client, other = fencelock.connect(sys.argv[1]), fencelock.connect(sys.argv[1])
+prices = client.rwlock("prices")
+with prices.writer_lock as hold:
+    hold.downgrade()
+    with other.rwlock("prices").reader_lock.hold(timeout=30):
+        try:
+            hold.try_upgrade()
+        except fencelock.ContendedError:
+            print(hold.mode)
+    hold.try_upgrade()
+    print(hold.mode)
+"""
+
 SHARED = """5 True False
 would deadlock
-shared
-exclusive
 True True False
 1 ()
 not held
@@ -157,6 +163,12 @@ not held
 
 def test_greenlets_share(run, sharing_url):
     assert run(SHARING, sharing_url) == SHARED
+
+
+def test_greenlets_convert(run, sharing_url):
+    if not able(sharing_url, "upgrades"):
+        pytest.skip("the store makes no reader a writer")
+    assert run(CONVERTING, sharing_url) == "shared\nexclusive\n"
 
 
 def test_asyncio_beside_gevent(run):

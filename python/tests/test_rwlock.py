@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import BOUND, until
+from conftest import BOUND, able, until
 
 import fencelock
 
@@ -54,7 +54,9 @@ def test_readers_share_and_a_writer_is_alone(sharing, other, name):
         info = other.inspect(name)
         assert {hold.mode for hold in info.holds} == {"shared"}
         assert {hold.permits for hold in info.holds} == {None}
-        assert max(hold.token for hold in info.holds) < info.token == beside.token
+        # Where nothing is kept of a reader that has gone, the token is that of who holds.
+        last = beside.token if able(other, "leases") else read.token
+        assert max(hold.token for hold in info.holds) <= info.token == last
     # The thread that read and ended had released nothing.
     until(lambda: all(hold.client == sharing.id for hold in other.inspect(name).holds))
     sharing.close()
@@ -72,12 +74,16 @@ def test_nobody_passes_who_waits(sharing, other, name):
         with side as hold:
             order.append((word, hold.token))
 
-    with mine.reader_lock:
+    with mine.reader_lock as reads:
+        wanted = threading.Event()
+        reads.on_wanted(wanted.set)
         writer, _ = begun(lambda: take(theirs.writer_lock, "writer"))
         until(waiting(other, 1))
         until(lambda: len(sharing.inspect(name).waiters) == 1)
         assert sharing.inspect(name).waiters[0].mode == "exclusive"
-        # Neither by trying nor by waiting; but who reads may read again.
+        # Until its client has heard of the writer, others may join a reader. Then they do not,
+        # neither by trying nor by waiting; but who reads may read again.
+        assert wanted.wait(BOUND)
         assert not elsewhere(lambda: mine.reader_lock.acquire(blocking=False))
         assert mine.reader_lock.acquire(blocking=False)
         mine.reader_lock.release()
@@ -175,6 +181,8 @@ def test_a_close_ends_what_the_client_reads_and_what_waits_in_it(sharing, other,
 
 
 def test_a_writer_reads_on_and_a_lone_reader_writes(sharing, other, name):
+    if not able(sharing, "upgrades"):
+        pytest.skip("the store makes no reader a writer")
     mine, theirs = sharing.rwlock(name), other.rwlock(name)
     with mine.writer_lock as hold:
         written = hold.token
@@ -206,6 +214,8 @@ def test_a_writer_reads_on_and_a_lone_reader_writes(sharing, other, name):
 
 
 def test_each_level_keeps_its_mode(sharing, other, name):
+    if not able(sharing, "downgrades"):
+        pytest.skip("the store makes no writer a reader")
     mine, theirs = sharing.rwlock(name), other.rwlock(name)
     assert mine.writer_lock.acquire()
     assert mine.writer_lock.acquire()
@@ -225,6 +235,8 @@ def test_each_level_keeps_its_mode(sharing, other, name):
 
 
 def test_an_owner_reads_from_two_clients(sharing, other, name):
+    if not able(sharing, "owners"):
+        pytest.skip("the store knows no owners beyond the client")
     mine = sharing.rwlock(name, owner="trace-1")
     theirs = other.rwlock(name, owner="trace-1")
     with mine.reader_lock as first, theirs.reader_lock as second:
