@@ -158,6 +158,10 @@ pub enum Bug {
     JoinsUpgrade,
     ForgottenStays,
     ZkLostReaderTold,
+    /// A writer that reads on gives its node up, and makes a reader's then.
+    ZkTurnInTwoSteps,
+    /// It goes on under the writer's token.
+    ZkTurnKeepsToken,
     ZkReaderMends,
     JoinOnOldWord,
     ReaderPassesOwnWriter,

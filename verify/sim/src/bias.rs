@@ -95,11 +95,13 @@ impl Bias {
         }
     }
 
-    /// The first seed from `seed` on that is bent so.
+    /// The first seed from `seed` on that is bent so. Names that several hold together have seeds of
+    /// their own: the one that stands where `seed` stands among its kind.
     pub fn next(self, seed: u64) -> u64 {
         if self.shares() {
             let first = SHARED_SEEDS * if self == Bias::Readers { 1 } else { 2 };
-            return seed.max(first + seed % SHARED_SEEDS);
+            // Another kind's seeds are as many as these.
+            return first + seed % SHARED_SEEDS;
         }
         (seed..).find(|seed| Bias::of(*seed).0 == self).unwrap_or(u64::MAX)
     }

@@ -332,6 +332,8 @@ impl World {
                     ErrorKind::Unavailable => there,
                     ErrorKind::NotHeld | ErrorKind::Lost => !there,
                     ErrorKind::Misconfigured => foreign,
+                    // Nobody is upgraded there, and a plain lock's node is no reader's.
+                    ErrorKind::Unsupported => there && self.plan.zk.is_some(),
                     kind => kind == ErrorKind::Closed,
                 };
                 if !fits {

@@ -467,6 +467,12 @@ pub const TABLE: &[Planted] = &[
         "zookeeper: the nearest reader's end is taken as that of all",
     ),
     zk_readers(99, Bug::ZkReaderMends, "zookeeper: a reader's release clears 'abandoned'"),
+    zk_readers(
+        92,
+        Bug::ZkTurnInTwoSteps,
+        "zookeeper: a downgrade in two steps lets a queued writer in",
+    ),
+    zk_readers(94, Bug::ZkTurnKeepsToken, "zookeeper: a downgrade's token is the writer's"),
     zk_readers(126, Bug::ZkLostReaderTold, "zookeeper: a dead reader reads as 'abandoned'"),
     permits(103, Bug::WhoFitsPasses, "a small request passes a large one"),
     permits(103, Bug::PermitsOverdrawn, "who finds one permit left takes three"),

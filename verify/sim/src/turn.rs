@@ -571,6 +571,9 @@ impl World {
                 it.open.push(Open { tag, call: Call::Convert { hold, to }, since });
                 if to == Mode::Shared {
                     let incarnation = self.clients[slot].incarnation;
+                    if let Who::Explicit(number) = self.clients[slot].actors[actor].who {
+                        self.checks.sharing.shares(lock, owner_id(number));
+                    }
                     self.set_mode(slot, actor, hold, to, None);
                     self.checks.abandoned.released(lock, incarnation, hold);
                 }

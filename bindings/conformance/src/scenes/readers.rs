@@ -131,7 +131,9 @@ pub(crate) fn conversions(stage: &mut Stage<'_>) -> Played {
         return Ok(Verdict::Empty("the driver does not convert holds yet"));
     }
     if stage.house.kind == Kind::ZooKeeper {
-        return Ok(Verdict::Empty("on ZooKeeper a reader is never made a writer"));
+        return Ok(Verdict::Empty(
+            "on ZooKeeper nobody is upgraded, and a plain lock, by which drivers write, is not downgraded",
+        ));
     }
     let lock = stage.lock();
     let (held, writer) = stage.one.acquires(&lock, "");

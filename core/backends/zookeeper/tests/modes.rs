@@ -2,9 +2,11 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::World;
-use fencelock_engine::reply::{Failure, RefusalKind, Standing, State};
-use fencelock_engine::request::{Acquire, Mode, Op};
+use fencelock_engine::reply::{Abandoned, Body, Failure, RefusalKind, Standing, State};
+use fencelock_engine::request::{Acquire, Convert, Mode, Op};
 use fencelock_engine::{HoldId, Name};
 use fencelock_testkit::modes::readers_and_a_writer;
 use fencelock_testkit::recorder::{hold, name};
@@ -52,6 +54,52 @@ fn the_nodes_are_those_of_curators_read_write_lock() {
     });
     client.release(&lock, late);
     assert_eq!(bare.get("/library/shelf").0, "fencelock 1 released 3 0");
+}
+
+/// A reader that waits comes in, a writer that waits does not, and the reader's end is no writer's.
+#[test]
+fn a_writer_reads_on_at_its_place_in_the_queue() {
+    if skip_servers() {
+        return;
+    }
+    let world = World::that_remembers();
+    let (client, other, bare) = (world.client(""), world.client(""), world.bare());
+    let lock = name("library/turned");
+    let [first, beside, writer] = [hold(), hold(), hold()];
+    let wrote = ask(&client, &lock, first, Mode::Exclusive);
+    assert_eq!(ask(&other, &lock, beside, Mode::Shared).standing, Standing::Queued);
+    assert_eq!(ask(&other, &lock, writer, Mode::Exclusive).standing, Standing::Queued);
+    let lease = Duration::from_secs(6);
+    let turn = Convert::new(lock.clone(), first, Mode::Shared, lease, u64::MAX);
+    let converts = |to, used| match client
+        .ask(Op::Convert(Convert { to, used, ..turn.clone() }))
+        .map(|it| it.body)
+    {
+        Ok(Body::Convert(state)) => Ok(state),
+        Err(Failure::Refused(refusal)) => Err(refusal),
+        answer => panic!("{answer:?}"),
+    };
+    let reads = converts(Mode::Shared, wrote.token).unwrap();
+    assert_eq!((reads.standing, reads.token), (Standing::Granted, wrote.token + 1));
+    eventually("the reader", || {
+        (other.beat(&lock, beside).standing == Standing::Granted).then_some(())
+    });
+    assert!(other.beat(&lock, beside).token > reads.token);
+    assert_eq!(other.beat(&lock, writer).standing, Standing::Queued);
+    let names = bare.children("/library/turned");
+    let kinds: Vec<&str> = names.iter().map(|name| &name[40..]).collect();
+    assert_eq!(kinds, ["__READ__0000000000", "__READ__0000000001", "__WRIT__0000000002"]);
+    assert_eq!(bare.get("/library/turned").0, "fencelock 1 released 0 0");
+    // It lasts, is renewed, and is asked for again in vain.
+    assert_eq!(client.beat(&lock, first).token, reads.token);
+    assert_eq!(converts(Mode::Shared, reads.token).unwrap().token, reads.token);
+    assert_eq!(converts(Mode::Exclusive, reads.token).unwrap_err().kind, RefusalKind::Unsupported);
+    // It dies as a reader: nothing was left half done.
+    other.release(&lock, beside);
+    bare.delete(&format!("/library/turned/{}", names[0]));
+    common::granted(&other, &lock, writer);
+    assert_eq!(other.beat(&lock, writer).abandoned, Abandoned::No);
+    assert_eq!(client.beat(&lock, first).standing, Standing::Gone);
 }
 
 #[test]

@@ -27,4 +27,4 @@ pub(crate) use mode::other_kind;
 pub use queue::Queue;
 pub use record::{Announce, Caller, Delivery, Record, StoredHold, StoredWaiter};
 pub use refusal::revoke_unsupported;
-pub(crate) use refusal::{clock_ahead, convert_unsupported, mode_unsupported};
+pub(crate) use refusal::{clock_ahead, mode_unsupported};

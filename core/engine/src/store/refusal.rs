@@ -21,15 +21,6 @@ pub(crate) fn mode_unsupported() -> Refusal {
     }
 }
 
-/// A hold stays in its mode.
-pub(crate) fn convert_unsupported() -> Refusal {
-    Refusal {
-        kind: RefusalKind::Unsupported,
-        message: "this store cannot convert a hold yet; release it, and acquire in the other mode"
-            .to_owned(),
-    }
-}
-
 /// Holders are told of waiters without being asked.
 pub fn revoke_unsupported() -> Refusal {
     Refusal {

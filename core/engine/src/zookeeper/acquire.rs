@@ -188,7 +188,7 @@ impl Machine {
             u64::try_from(stat.czxid).unwrap_or(0).saturating_mul(TOKENS)
         };
         let (sequence, kind) = (participant.sequence, participant.kind);
-        place.node = Some(Node { path, sequence, kind, token });
+        place.node = Some(Node::new(path, sequence, kind, token));
         true
     }
 
@@ -442,6 +442,9 @@ impl Machine {
             }
             Some(Ask { request, what: What::Release { .. }, .. }) => {
                 self.answer(request, Body::Release(crate::reply::Released::Unknown));
+            }
+            Some(Ask { request, what: What::Convert, .. }) => {
+                self.answer(request, Body::Convert(State::bare(Standing::Gone)));
             }
             None if place.held => self.push(Push::Broken { lock: place.lock, hold }),
             None => self.push(Push::Changed { lock: place.lock, hold }),

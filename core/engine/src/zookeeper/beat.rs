@@ -62,17 +62,26 @@ impl Machine {
                 _ => continue,
             };
             let held = place.held;
+            let turning = self.keeper_of(hold).filter(|keeper| self.is_to_turn(*keeper));
             let Some((node, kind)) = self.node_of(hold) else { continue };
             // How many waits cannot be told from how many there are when some of them read, too.
             let others = match held && kind.reads() {
                 true => ZkOp::Children { path: other, watch: false },
                 false => ZkOp::Exists { path: other, watch: false },
             };
-            for (op, own) in [(ZkOp::Exists { path: node, watch: false }, true), (others, false)] {
+            let own = ZkOp::Exists { path: node, watch: false };
+            for (op, own) in [(own, true), (others, false)] {
+                // Its own node may have either name: the turning's answer says whether it is there.
+                if own && turning.is_some() {
+                    continue;
+                }
                 if let Some(job) = self.jobs.get_mut(&id) {
                     job.pending += 1;
                 }
                 self.call(op, Aim::Beat { job: id, index, own });
+            }
+            if let Some(keeper) = turning {
+                self.turn(keeper);
             }
         }
         self.finish_job(id);

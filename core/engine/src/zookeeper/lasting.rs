@@ -31,6 +31,9 @@ impl Machine {
         if !place.held || place.step != Step::Held || !self.connected {
             return;
         }
+        if place.is_turning() {
+            return;
+        }
         let Some(node) = place.node.clone() else { return };
         let (parent, leads) = (place.parent.clone(), place.leads);
         if let Some(permits) = &place.permits {
@@ -131,6 +134,9 @@ impl Machine {
             } else if place.held {
                 match (own, what) {
                     _ if place.is_leaving() => {}
+                    // The turning's answer says whether it was that.
+                    (true, Change::Deleted) if place.is_turning() => {}
+                    (true, _) if place.is_turning() => self.wanted(hold),
                     (true, Change::Deleted) => self.node_gone(hold),
                     (true, _) => self.look_at_own(hold, path.to_owned()),
                     (false, Change::Children) if place.others == 0 && self.connected => {

@@ -4,10 +4,12 @@ use crate::id::HoldId;
 use crate::reply::{Abandoned, Body, Failure, Released, Standing, State};
 use crate::request::{Mode, Release, RequestId};
 use crate::zookeeper::machine::Machine;
+use crate::zookeeper::name::read_path;
 use crate::zookeeper::note::Note;
 use crate::zookeeper::permits::queue_path;
 use crate::zookeeper::place::{Ask, Part, Place, Step, Then, What};
 use crate::zookeeper::refusal::{failure, is_missing};
+use crate::zookeeper::turn::Turn;
 use crate::zookeeper::wire::{ZkError, ZkOp, ZkReply, ZkWrite};
 
 impl Machine {
@@ -46,6 +48,10 @@ impl Machine {
     pub(super) fn leave(&mut self, hold: HoldId, then: Then) {
         let Some(place) = self.places.get_mut(&hold) else { return };
         place.parting |= place.held;
+        if place.node.as_ref().is_some_and(|node| node.turn == Turn::Sent) {
+            // Its name is not known before that is answered.
+            return;
+        }
         let Some(place) = self.places.get(&hold) else { return };
         let Some(node) = &place.node else { return };
         let delete = ZkWrite::Delete { path: node.path.clone() };
@@ -81,11 +87,14 @@ impl Machine {
         if self.denied.contains(&place.parent) {
             return None;
         }
-        if node.kind.reads() && !planted!(ZkReaderMends) {
-            return Some(place.verdict);
+        if node.kind.reads() {
+            return Some(if planted!(ZkReaderMends) { Abandoned::No } else { place.verdict });
         }
         Some(match place.ask.as_ref().map(|ask| &ask.what) {
-            Some(What::Release { lost: true, .. }) => Abandoned::Yes,
+            // What is lost of who reads, or is about to, is no write.
+            Some(What::Release { lost: true, .. }) if place.mode == Mode::Exclusive => {
+                Abandoned::Yes
+            }
             Some(What::Release { .. }) if place.undone => Abandoned::Yes,
             // What reads inside an exclusive hold, and outlasts it, was told and mends nothing.
             Some(What::Release { .. }) if place.mode == Mode::Shared => match place.mended {
@@ -112,6 +121,11 @@ impl Machine {
                 ZkError::NoNode => self.list_place(hold),
                 error => self.leave_failed(hold, &error),
             },
+            // The turning whose answer was lost has been carried out.
+            Some(Err(error)) if is_missing(&error) && place.is_turning() => {
+                place.read_on();
+                self.leave(hold, then);
+            }
             Some(Err(ZkError::At(0, error))) if *error == ZkError::NoAuth => {
                 let parent = place.parent.clone();
                 self.denied.insert(parent);
@@ -151,6 +165,7 @@ impl Machine {
                 };
                 self.answer(request, Body::Acquire(state));
             }
+            What::Convert => self.answer(request, Body::Convert(State::bare(Standing::Gone))),
         }
     }
 
@@ -222,11 +237,12 @@ impl Machine {
                 self.give_up_failed(old);
                 let there = !is_missing(&error)
                     || (error == ZkError::NoNode && planted!(ZkNextNodeDeleted));
-                if let Some(Place { node: Some(node), parent, .. }) = self.forget(old)
-                    && there
-                {
+                let Some(Place { node: Some(node), parent, .. }) = self.forget(old) else { return };
+                if there {
                     self.denied.insert(parent);
                     self.discard(node.path);
+                } else if node.turn != Turn::Idle {
+                    self.discard(read_path(&node.path));
                 }
             }
         }

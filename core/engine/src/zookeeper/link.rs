@@ -91,7 +91,7 @@ impl Machine {
                 Some(Ask { request, what: What::Acquire { .. }, .. }) => {
                     self.fail(request, Failure::NotSent);
                 }
-                Some(Ask { request, what: What::Release { .. }, .. }) => {
+                Some(Ask { request, what: What::Release { .. } | What::Convert, .. }) => {
                     self.fail(request, Failure::Unknown);
                 }
                 None => self.push(Push::Changed { lock: place.lock, hold }),
@@ -176,6 +176,9 @@ impl Machine {
     /// After a connection was lost: whatever rests looks at where it stands.
     fn look_again(&mut self, hold: crate::id::HoldId) {
         let Some(place) = self.places.get(&hold) else { return };
+        if place.held && place.is_turning() {
+            return self.turn(hold);
+        }
         if place.ask.is_some() || place.pending > 0 {
             return;
         }

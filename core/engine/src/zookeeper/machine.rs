@@ -51,6 +51,11 @@ pub(crate) enum Aim {
     },
     Stray(HoldId),
     Litter(String),
+    /// The writer's node at this path becomes a reader's; whether with a note.
+    Turn {
+        path: String,
+        noted: bool,
+    },
 }
 
 /// When something is due.
@@ -141,9 +146,7 @@ impl Machine {
                 Op::Beat(beats) => self.beat(id, beats),
                 Op::Inspect(name) => self.inspect(id, name),
                 Op::List { prefix, limit } => self.list(id, prefix, limit),
-                Op::Convert(_) => {
-                    self.fail(id, Failure::Refused(crate::store::convert_unsupported()));
-                }
+                Op::Convert(convert) => self.convert(id, convert),
                 Op::Resize(resize) => self.resize(id, resize),
                 Op::Break(what) => self.break_lock(id, what),
                 Op::Revoke(name) => self.revoke(id, name),
@@ -224,6 +227,7 @@ impl Machine {
             Aim::Query { query, question } => self.query_heard(query, question, result),
             Aim::Stray(hold) => self.stray_heard(hold, result),
             Aim::Litter(path) => self.litter_gone(&path, &result),
+            Aim::Turn { path, noted } => self.turn_heard(&path, noted, result),
         }
     }
 
@@ -314,7 +318,8 @@ impl Machine {
 
     /// What the engine is told of a hold that is granted, counted from `from`.
     pub(crate) fn granted(&self, place: &Place, from: Time) -> State {
-        let token = place.node.as_ref().map(|node| node.token).or(place.shared).unwrap_or(0);
+        let first = place.node.as_ref().map(|node| node.token).or(place.shared);
+        let token = place.given.or(first).unwrap_or(0);
         // Neither readers nor permits are handed on within a client.
         let end = if place.mode != Mode::Exclusive {
             token

@@ -25,6 +25,7 @@ mod session;
 mod simple;
 mod stray;
 mod taking;
+mod turn;
 mod verdict;
 mod vet;
 mod walk;

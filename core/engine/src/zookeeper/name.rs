@@ -124,6 +124,15 @@ fn parse_id(id: &str) -> Option<HoldId> {
     HoldId::parse(&id.replace('-', "").to_ascii_lowercase())
 }
 
+/// What a writer's node is called once it reads.
+pub(crate) fn read_path(path: &str) -> String {
+    let kind = if path.contains(Kind::Write.mark()) { Kind::Write } else { Kind::Lock };
+    match path.rsplit_once(kind.mark()) {
+        Some((stem, number)) => format!("{stem}{}{number}", Kind::Read.mark()),
+        None => path.to_owned(),
+    }
+}
+
 /// By which of Curator's recipes a participant takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {

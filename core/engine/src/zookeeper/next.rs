@@ -40,6 +40,10 @@ impl Machine {
     /// a list that leaves with the next node is quicker than one that follows it.
     pub(super) fn note_last(&mut self, place: &Place) {
         let Some(node) = &place.node else { return };
+        // What was turned took a number of its own.
+        if node.given.is_some() {
+            return;
+        }
         if !place.held || !place.leads && node.kind.reads() || place.waited || self.is_simple() {
             return;
         }

@@ -40,9 +40,9 @@ impl Machine {
         let Some(place) = self.places.get(&hold) else { return Tie::Stranger };
         let Some(owner) = &place.owner else { return Tie::Stranger };
         let first = self.shareable(&place.parent, owner, hold);
-        match first.and_then(|first| self.places.get(&first)?.kind_held()) {
+        match first.and_then(|first| self.places.get(&first)?.reads()) {
             None => Tie::Stranger,
-            Some(kind) if kind.reads() && place.mode == Mode::Exclusive => Tie::Deadlock,
+            Some(true) if place.mode == Mode::Exclusive => Tie::Deadlock,
             Some(_) => Tie::Joins,
         }
     }
@@ -53,8 +53,8 @@ impl Machine {
         let Some(place) = self.places.get(&hold) else { return false };
         let asked = matches!(place.ask, Some(Ask { what: What::Acquire { .. }, .. }));
         let first = place.owner.as_ref().and_then(|it| self.shareable(&place.parent, it, hold));
-        let first = first.and_then(|first| self.places.get(&first)?.kind_held());
-        if !asked || first.is_none_or(|kind| !kind.reads()) {
+        let reads = first.and_then(|first| self.places.get(&first)?.reads());
+        if !asked || reads != Some(true) {
             return false;
         }
         let joins = self.tie(hold) == Tie::Joins;
@@ -93,12 +93,13 @@ impl Machine {
         if attach.is_some_and(|token| token != node.token) {
             return false;
         }
-        let (token, verdict) = (node.token, first.verdict);
+        let (token, given, verdict) = (node.token, node.given, first.verdict);
         let Some(place) = self.places.get_mut(&hold) else { return false };
         if planted!(ZkSharersStrayKept) {
             self.strays.remove(&hold);
         }
         place.shared = Some(token);
+        place.given = given;
         place.held = true;
         place.step = Step::Held;
         place.verdict = verdict;
@@ -158,8 +159,10 @@ impl Machine {
         };
         let token = place.shared.or(place.node.as_ref().map(|node| node.token));
         let heard = told && !lost && token.is_some_and(|token| used >= token);
-        let mended = place.mended || heard && place.mode == Mode::Exclusive;
-        let undone = (lost || place.undone) && !planted!(ZkCoHoldLossForgotten);
+        let wrote = place.mode == Mode::Exclusive;
+        let mended = place.mended || heard && wrote;
+        let undone = (lost && wrote || place.undone) && !planted!(ZkCoHoldLossForgotten);
+        let parent = place.parent.clone();
         if let Some(token) = place.shared {
             let keeper = self.keeper(token, &place.parent);
             if let Some(keeper) = keeper.and_then(|keeper| self.places.get_mut(&keeper)) {
@@ -186,6 +189,10 @@ impl Machine {
         {
             let released = if told { Released::Done } else { Released::Left };
             self.answer(ask.request, Body::Release(released));
+        }
+        // Who is left may only read.
+        if wrote && let Some(keeper) = token.and_then(|token| self.keeper(token, &parent)) {
+            self.turn(keeper);
         }
         true
     }

@@ -8,6 +8,7 @@ use crate::time::Time;
 use crate::zookeeper::name::{Kind, holders, queue};
 use crate::zookeeper::next::Last;
 use crate::zookeeper::permits::Permits;
+use crate::zookeeper::turn::Turn;
 use crate::zookeeper::verdict::View;
 use crate::zookeeper::wire::{ZkError, ZkReply};
 
@@ -22,6 +23,12 @@ pub(crate) struct Node {
     pub kind: Kind,
     /// The first token of the hold.
     pub token: u64,
+    /// The highest token that a writer was given by it, as far as its conversions say.
+    pub used: u64,
+    /// The token of who reads by it, since it was a writer's.
+    pub given: Option<u64>,
+    /// Whether it is being made a reader's.
+    pub turn: Turn,
 }
 
 /// The node that comes next before one's own.
@@ -45,6 +52,8 @@ pub(crate) enum What {
     Acquire { wait: bool },
     /// Give it up.
     Release { told: bool, lost: bool, used: u64 },
+    /// Read from now on.
+    Convert,
 }
 
 impl What {
@@ -132,6 +141,8 @@ pub(crate) struct Place {
     pub owner: Option<OwnerId>,
     /// The first token of the owner's hold whose node this one shares.
     pub shared: Option<u64>,
+    /// The token that it was told of, where that is not the node's first.
+    pub given: Option<u64>,
     /// One of the owner's other holds on the node was lost: the next holder must be told.
     pub undone: bool,
     /// A hold on the node that had the lock for itself was told of its grant, and released.
@@ -184,6 +195,7 @@ impl Place {
             lock,
             owner: None,
             shared: None,
+            given: None,
             undone: false,
             mended: false,
             parent,
@@ -230,8 +242,18 @@ impl Place {
 
     /// Whether the node is the hold's own, or one of them.
     pub fn owns(&self, path: &str) -> bool {
-        self.node.as_ref().is_some_and(|node| node.path == path)
+        self.node.as_ref().is_some_and(|node| node.is_at(path))
             || self.permits.as_ref().is_some_and(|it| it.leases.iter().any(|one| one == path))
+    }
+
+    /// Whether its node is a reader's, or is being made one.
+    pub fn reads(&self) -> Option<bool> {
+        self.node.as_ref().map(Node::reads)
+    }
+
+    /// Whether its node is just being made a reader's: it may have either name.
+    pub fn is_turning(&self) -> bool {
+        self.node.as_ref().is_some_and(|node| node.turn != Turn::Idle)
     }
 
     /// Whether the engine waits for the node's end.

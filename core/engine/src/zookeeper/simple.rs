@@ -72,7 +72,7 @@ impl Machine {
         let token = u64::try_from(czxid).unwrap_or(0).saturating_mul(TOKENS);
         self.unwatch(&path, hold);
         let Some(place) = self.places.get_mut(&hold) else { return };
-        place.node = Some(Node { path, sequence: 0, kind: Kind::Lock, token });
+        place.node = Some(Node::new(path, 0, Kind::Lock, token));
         place.verdict = Abandoned::Unknown;
         self.first(hold);
     }

@@ -90,7 +90,7 @@ impl Machine {
     /// Whether the node is a hold's own: of the one that made it, or of an owner's other hold that
     /// inherited it.
     pub(super) fn is_kept(&self, path: &str) -> bool {
-        let kept = |place: &Place| place.node.as_ref().is_some_and(|node| node.path == path);
+        let kept = |place: &Place| place.node.as_ref().is_some_and(|node| node.is_at(path));
         self.places.values().any(kept)
     }
 

@@ -289,7 +289,7 @@ impl Machine {
         let Some(place) = self.places.get_mut(&hold) else { return };
         let Some(path) = leases.first().cloned() else { return };
         let token = u64::try_from(stat.czxid).unwrap_or(0).saturating_mul(TOKENS);
-        place.node = Some(Node { path, sequence: 0, kind: Kind::Lock, token });
+        place.node = Some(Node::new(path, 0, Kind::Lock, token));
         place.before = None;
         if let Some(permits) = &mut place.permits {
             permits.leases = leases;

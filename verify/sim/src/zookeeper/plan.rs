@@ -84,6 +84,7 @@ impl Plan {
         self.bias = bias;
         self.habits.read = dice.pick(&[300, 600, 600, 850]);
         self.habits.breaks = dice.pick(&[0, 0, 10]);
+        self.habits.convert = dice.pick(&[0, 100, 300]);
         Edits { locks: Some(2), ..Edits::default() }.apply(self);
         if let Some(zk) = &mut self.zk {
             zk.simple = false;

@@ -49,6 +49,8 @@ struct Lock {
     /// when, and how they ended.
     firsts: BTreeMap<Zxid, (Instant, Option<End>)>,
     ours: BTreeSet<Zxid>,
+    /// Those that wrote and read on: as firsts they ended with the write; how they ended as readers.
+    turned: BTreeMap<Zxid, Option<End>>,
     readers: BTreeSet<Zxid>,
     /// Who waits behind the present first node, since when it was noticed, and how many local
     /// hand-overs there were since.
@@ -127,7 +129,9 @@ impl Truth {
 
     /// Whether its own client has deleted the node of this transaction.
     pub fn was_given_up(&self, lock: usize, czxid: Zxid) -> bool {
-        let end = self.locks[lock].firsts.get(&czxid).and_then(|(_, end)| *end);
+        let it = &self.locks[lock];
+        let wrote = it.firsts.get(&czxid).and_then(|(_, end)| *end);
+        let end = it.turned.get(&czxid).map_or(wrote, |end| *end);
         matches!(end, Some(End::Released | End::Deleted))
     }
 
@@ -232,8 +236,13 @@ impl Truth {
             _ => false,
         };
         let own = if changes.iter().any(clean) { End::Released } else { End::Deleted };
+        let turn = turn_of(changes);
         for change in changes {
             match change {
+                Change::Create { path, .. } if turn.is_some_and(|(_, read)| read == path) => {}
+                Change::Delete { path } if turn.is_some_and(|(write, _)| write == path) => {
+                    self.turned(turn, own);
+                }
                 Change::Create { path, owner, .. } if *owner == entry.session && *owner != 0 => {
                     self.created(entry, path);
                 }
@@ -264,6 +273,20 @@ impl Truth {
         }
         for lock in 0..self.locks.len() {
             self.promote(now, lock, checks);
+        }
+    }
+
+    /// A writer reads on, at its place in the queue and under its first number's tokens.
+    fn turned(&mut self, turn: Option<(&String, &String)>, own: End) {
+        let Some((write, read)) = turn else { return };
+        let Some(lock) = self.lock_of(write) else { return };
+        let it = &mut self.locks[lock];
+        let Some(place) = it.places.iter_mut().find(|place| place.path == *write) else { return };
+        (place.path, place.reads) = (read.clone(), true);
+        it.turned.insert(place.czxid, None);
+        if let Some((_, ended)) = it.firsts.get_mut(&place.czxid) {
+            *ended = Some(own);
+            self.passed += 1;
         }
     }
 
@@ -307,7 +330,10 @@ impl Truth {
         let end = if mine && meant { own } else { End::Broken };
         let it = &mut self.locks[lock];
         if let Some((_, ended)) = it.firsts.get_mut(&place.czxid) {
-            *ended = Some(end);
+            match it.turned.get_mut(&place.czxid) {
+                Some(read) => *read = Some(end),
+                None => *ended = Some(end),
+            }
             self.passed += 1;
         }
         if end == End::Broken && it.firsts.contains_key(&place.czxid) {
@@ -380,4 +406,17 @@ impl Truth {
         let whose = if foreign { "a foreign holder" } else { "one of ours" };
         Err(format!("lock {lock}: {before:x} was {whose} and {end:?}, the next hears {told:?}"))
     }
+}
+
+/// The writer's node and the reader's of the same number that takes its place, if this is that.
+fn turn_of(changes: &[Change]) -> Option<(&String, &String)> {
+    let number = |path: &str| path.get(path.len().checked_sub(10)?..).map(str::to_owned);
+    changes.iter().find_map(|made| {
+        let Change::Create { path: read, .. } = made else { return None };
+        let written = changes.iter().find_map(|gone| match gone {
+            Change::Delete { path } if number(path) == number(read) => Some(path),
+            _ => None,
+        })?;
+        read.contains("__READ__").then_some((written, read))
+    })
 }

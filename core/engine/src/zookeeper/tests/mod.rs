@@ -12,6 +12,7 @@ mod query;
 mod said;
 mod session;
 mod simple;
+mod turn;
 mod unwatch;
 
 use std::time::Duration;
