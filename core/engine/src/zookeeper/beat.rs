@@ -1,13 +1,15 @@
 //! Renewing holds and showing that waiters live. Nothing is written: a hold lasts as long as the
 //! session. The node itself is looked at, and who else is there.
 
+use std::collections::HashMap;
+
 use crate::id::HoldId;
-use crate::reply::{Body, Failure, Refusal, Standing, State};
-use crate::request::{Beat, RequestId};
+use crate::reply::{Body, Failure, Push, Refusal, Standing, State};
+use crate::request::{Beat, Mode, RequestId};
 use crate::time::Time;
 use crate::zookeeper::machine::{Aim, Machine};
 use crate::zookeeper::name::{Kind, holders, queue};
-use crate::zookeeper::place::Step;
+use crate::zookeeper::place::{Place, Step};
 use crate::zookeeper::refusal::failure;
 use crate::zookeeper::wire::{ZkError, ZkOp, ZkReply};
 
@@ -165,10 +167,14 @@ impl Machine {
         }
     }
 
-    /// The node is gone: the beat's answer says so; to those who share it, a word does.
+    /// The node is gone: the beat's answer says so; to those who share it, a word does. It says why, too:
+    /// within a session a holder's node goes only when somebody deletes it.
     fn vanish(&mut self, hold: HoldId) {
         let Some(place) = self.forget(hold) else { return };
         self.drop_leases(&place);
+        if place.held {
+            self.push(Push::Broken { lock: place.lock, hold });
+        }
         let Some(node) = &place.node else { return };
         for sharer in self.sharers(node.token, &place.parent) {
             self.node_gone(sharer);
@@ -191,6 +197,9 @@ impl Machine {
         if let Some(failure) = job.failed {
             return self.fail(job.request, failure);
         }
+        for hold in self.superseded(&job.holds) {
+            self.vanish(hold);
+        }
         let states: Vec<Result<State, Refusal>> =
             job.holds.iter().map(|hold| self.standing(*hold, job.at)).collect();
         let doomed = |hold: &HoldId| {
@@ -201,6 +210,32 @@ impl Machine {
             self.forget(hold);
         }
         self.answer(job.request, Body::Beat(states));
+    }
+
+    /// The holds beside which one of the others would not have been granted: their nodes are gone, as
+    /// that one's list showed, which was read after theirs.
+    fn superseded(&self, holds: &[HoldId]) -> Vec<HoldId> {
+        let held = || {
+            let places = holds.iter().filter_map(|hold| Some((*hold, self.places.get(hold)?)));
+            places.filter(|(_, place)| place.held && place.permits.is_none()).filter_map(
+                |(hold, place)| {
+                    Some((hold, place, place.shared.or(Some(place.node.as_ref()?.token))?))
+                },
+            )
+        };
+        let mut latest: HashMap<&str, (u64, Mode)> = HashMap::new();
+        for (_, place, token) in held() {
+            let last = latest.entry(&place.parent).or_insert((token, place.mode));
+            if token > last.0 {
+                *last = (token, place.mode);
+            }
+        }
+        let is_gone = |place: &Place, token: u64| {
+            latest.get(place.parent.as_str()).is_some_and(|&(last, mode)| {
+                token < last && (mode == Mode::Exclusive || place.mode == Mode::Exclusive)
+            })
+        };
+        held().filter(|(_, place, token)| is_gone(place, *token)).map(|(hold, ..)| hold).collect()
     }
 
     fn standing(&self, hold: HoldId, at: Time) -> Result<State, Refusal> {
