@@ -26,7 +26,6 @@ LACKING = {
         "owners",
         "certain history",
         "forked children",
-        "downgrades",
         "upgrades",
     }
 }

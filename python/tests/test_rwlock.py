@@ -213,9 +213,20 @@ def test_a_writer_reads_on_and_a_lone_reader_writes(sharing, other, name):
             permit.downgrade()
 
 
+def test_a_writer_reads_on_and_writers_wait(sharing, other, name):
+    mine, theirs = sharing.rwlock(name), other.rwlock(name)
+    with mine.writer_lock as hold:
+        written = hold.token
+        hold.downgrade()
+        assert hold.mode == "shared"
+        assert hold.token > written
+        with theirs.reader_lock.hold(timeout=BOUND) as beside:
+            assert beside.token > written
+        assert not theirs.writer_lock.acquire(blocking=False)
+    assert theirs.writer_lock.acquire(timeout=BOUND)
+
+
 def test_each_level_keeps_its_mode(sharing, other, name):
-    if not able(sharing, "downgrades"):
-        pytest.skip("the store makes no writer a reader")
     mine, theirs = sharing.rwlock(name), other.rwlock(name)
     assert mine.writer_lock.acquire()
     assert mine.writer_lock.acquire()
