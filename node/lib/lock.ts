@@ -131,7 +131,7 @@ export class Lock extends Held {
    *
    * Rejects with `ContendedError` when its owner has the lock exclusively by another hold, too;
    * `LostError`, `NotHeldError`; `UnavailableError` when the store did not answer in time (it is told
-   * in the background).
+   * in the background); `UnsupportedError` on ZooKeeper.
    */
   async downgrade(): Promise<void> {
     await this.#state.convert('shared');
@@ -143,7 +143,8 @@ export class Lock extends Held {
    * for each other. Nothing changes when it is exclusive already.
    *
    * Rejects with `ContendedError` when others share the lock; `LostError`, `NotHeldError`;
-   * `UnavailableError` when the store did not answer in time (the hold stays shared).
+   * `UnavailableError` when the store did not answer in time (the hold stays shared);
+   * `UnsupportedError` on ZooKeeper.
    */
   async tryUpgrade(): Promise<void> {
     await this.#state.convert('exclusive');

@@ -222,12 +222,17 @@ impl Machine {
             (Question::Walk(visit), Ok(ZkReply::Children { names, stat })) => {
                 self.walked(id, &visit, &names, stat);
             }
-            (Question::Act(_), Ok(_)) => match &mut query.asked {
-                Asked::Break { broken, .. } => {
+            (Question::Act(at), Ok(_)) => match &mut query.asked {
+                Asked::Break { broken, holders, .. } => {
                     *broken = match *broken {
                         Broken::Ended(count) => Broken::Ended(count + 1),
                         _ => Broken::Ended(1),
                     };
+                    // Its own holder need not wait for a watch or a beat to be told.
+                    let broken = holders.get(at).and_then(|holder| holder.hold);
+                    if let Some(own) = broken.filter(|hold| self.places.contains_key(hold)) {
+                        self.node_gone(own);
+                    }
                 }
                 Asked::Resize { resized, .. } => *resized = true,
                 _ => {}

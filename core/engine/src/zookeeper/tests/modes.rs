@@ -309,6 +309,20 @@ fn a_break_ends_the_readers_that_were_seen_and_leaves_no_word() {
 }
 
 #[test]
+fn a_clients_own_reader_hears_at_once_that_the_client_broke_it() {
+    let mut talk = Talk::reads(1, 5);
+    let request = talk.ask(Op::Break(Break { lock: name(), token: u64::MAX, hold: None }));
+    talk.answer([done(), list(&[&read(1, 5)])]);
+    talk.answer([exists(Stat { czxid: 100, ..Stat::default() })]);
+    talk.answer([done()]);
+    let [Event::Push(told), Event::Reply { request: answered, .. }] = talk.events() else {
+        panic!("the word comes first")
+    };
+    assert_eq!(*told, Push::Broken { lock: name(), hold: hold(1) });
+    assert_eq!(*answered, request);
+}
+
+#[test]
 fn inspect_tells_who_reads_and_who_waits() {
     let mut talk = Talk::new();
     let request = talk.ask(Op::Inspect(name()));
