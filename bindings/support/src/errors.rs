@@ -32,14 +32,20 @@ pub fn table() -> impl Iterator<Item = Row> {
 pub fn meaning(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Contended => {
-            "another holds the lock or waits for it, and the call did not want to wait"
+            "others have the lock or its permits, or wait for them, and the call did not want to wait"
         }
-        ErrorKind::TimedOut => "others held the lock until the wait's bound had passed",
+        ErrorKind::TimedOut => {
+            "others had the lock or its permits until the wait's bound had passed"
+        }
         ErrorKind::Cancelled => "the wait was cancelled by its caller",
         ErrorKind::Unavailable => "the store could not be reached, or did not answer in time",
         ErrorKind::Lost => "the hold ended before its release: its lease ran out, or it was broken",
-        ErrorKind::NotHeld => "the lock is not held by the caller, or was released before",
-        ErrorKind::Misconfigured => "the store refuses until an operator mends something",
+        ErrorKind::NotHeld => {
+            "the caller does not hold the lock or permits, or has released them before"
+        }
+        ErrorKind::Misconfigured => {
+            "the store refuses until somebody mends something: a permission, a name used in two ways, numbers of permits that differ"
+        }
         ErrorKind::InvalidArgument => "an argument is out of its range",
         ErrorKind::Unsupported => "the store, or this version, cannot do what was asked",
         ErrorKind::Closed => "the client is closed, or belongs to the process that forked this one",

@@ -41,10 +41,11 @@ macro_rules! errors {
 }
 
 errors! {
-    /// 1: another holds the lock or waits for it, and the call did not want to wait. The same call
-    /// may succeed later.
+    /// 1: others have the lock or its permits, or wait for them, and the call did not want to wait. The
+    /// same call may succeed later.
     Contended = 1,
-    /// 2: others held the lock until the wait's bound had passed. The same call may succeed later.
+    /// 2: others had the lock or its permits until the wait's bound had passed. The same call may succeed
+    /// later.
     TimedOut = 2,
     /// 3: the wait was cancelled by its caller; nothing is held, and nobody queued.
     Cancelled = 3,
@@ -52,10 +53,10 @@ errors! {
     Unavailable = 4,
     /// 5: the hold ended before its release: what was done under it may have overlapped.
     Lost = 5,
-    /// 6: the lock is not held by the caller, or was released before.
+    /// 6: the caller does not hold the lock or permits, or has released them before.
     NotHeld = 6,
-    /// 7: the store refuses until an operator mends something: password, permission, a key of
-    /// another type.
+    /// 7: the store refuses until somebody mends something: password, permission, a key of another type,
+    /// a name used in two ways, numbers of permits that differ.
     Misconfigured = 7,
     /// 8: an argument is out of its range.
     InvalidArgument = 8,
