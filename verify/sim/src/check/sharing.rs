@@ -334,12 +334,17 @@ fn doomed(contact: &Contact<'_>, named: &Named, before: Option<&LockInfo>) -> Re
         Op::Beat(beats) => beats.iter().map(|beat| beat.hold).collect(),
         _ => return Ok(()),
     };
-    for (hold, state) in asked.into_iter().zip(states) {
+    for (at, (hold, state)) in asked.into_iter().zip(states).enumerate() {
         // A repeat that came too late changes nothing.
         let heard = |it: &&State| !matches!(it.standing, Standing::Late | Standing::Released);
         let state = state.filter(|_| named.holds.contains(&hold)).filter(heard);
         let Some(state) = state else { continue };
         let waited = before.iter().flat_map(|info| &info.waiters).find(|it| it.hold == hold);
+        // Another hold, heard before it in the same request, swept away who was long silent.
+        let silent = waited.is_some_and(|it| it.silent);
+        if at > 0 && silent && state.standing == Standing::Gone {
+            continue;
+        }
         let least = waited.and_then(|it| match it.mode {
             Mode::Permits { count, of } if count > of => Some(of),
             _ => None,
