@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use fencelock_engine::{Outcome, Time};
+use tokio::task::coop::poll_proceed;
 use tracing::Span;
 
 use crate::Result;
@@ -63,6 +64,11 @@ impl Future for Acquiring {
         let _entered = this.span.enter();
         let ended = match &mut this.started {
             Some(Started::Pending { wait, .. }) => Some(ready!(Pin::new(wait).poll(cx))),
+            // A task that joins others' holds without a request, again and again, lets others run.
+            Some(Started::Granted(guard)) if !guard.is_reentry() => {
+                ready!(poll_proceed(cx)).made_progress();
+                None
+            }
             _ => None,
         };
         Poll::Ready(match (this.started.take(), ended) {

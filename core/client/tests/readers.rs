@@ -1,7 +1,8 @@
-//! What readers of one process cost the store.
+//! What readers of one process cost the store, and each other.
 #![cfg(unix)]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use fencelock::Client;
 use fencelock_testkit::{RedisServer, skip_servers};
@@ -51,4 +52,23 @@ async fn sixteen_readers_of_a_process_ask_the_store_far_less_often_than_they_rea
     let (asked, reads) = (scripts_run(&server) - before, READERS * ROUNDS);
     println!("{reads} reads: {asked} scripts");
     assert!(asked >= 2 && asked < reads / 2, "{reads} reads: {asked} scripts");
+}
+
+#[tokio::test]
+async fn a_task_that_reads_again_and_again_lets_others_run() {
+    let client = Client::connect("memory:").await.unwrap();
+    let lock = client.rw_lock("prices").unwrap();
+    // As long as somebody reads, others join without a request.
+    let reader = lock.read().await.unwrap();
+    let ran = Arc::new(AtomicBool::new(false));
+    let (again, seen) = (lock.clone(), ran.clone());
+    let greedy = tokio::spawn(async move {
+        for _ in 0..1_000 {
+            drop(again.read().await.unwrap());
+        }
+        seen.load(Ordering::SeqCst)
+    });
+    tokio::spawn(async move { ran.store(true, Ordering::SeqCst) });
+    assert!(greedy.await.unwrap(), "a thousand reads, and nobody else had a turn");
+    reader.release().await.unwrap();
 }
