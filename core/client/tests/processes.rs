@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fencelock::blocking::Client;
 use fencelock::{Abandoned, ErrorKind, OwnerId};
-use fencelock_testkit::{RedisServer, skip_servers};
+use fencelock_testkit::{RedisServer, ZooKeeper, skip_servers};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -91,6 +91,11 @@ fn role() {
             }
             println!("<lost> {}", guard.release().unwrap_err().kind());
         }
+        ("permits", _) => {
+            let permits = client.semaphore("seats", 3).unwrap().acquire_many(2).unwrap();
+            println!("<held> {}", permits.token());
+            std::thread::sleep(LIMIT);
+        }
         ("attach", ticket) => {
             let guard = client.attach(ticket).unwrap();
             println!("<held> {}", guard.token());
@@ -132,6 +137,33 @@ fn p12_the_successor_of_a_killed_process_is_told() {
         assert_eq!(guard.previous_abandoned(), Abandoned::Yes);
         assert!(guard.token().get() > token);
     });
+}
+
+fn permits_come_back(url: &str) {
+    let client = Client::connect(url).unwrap();
+    let seats = client.semaphore("seats", 3).unwrap();
+    let mut holder = Actor::start("permits", url);
+    holder.says("held");
+    assert_eq!(seats.try_acquire_many(2).unwrap_err().kind(), ErrorKind::Contended);
+    holder.kill();
+    let all = seats.acquire_many_timeout(3, LIMIT).unwrap();
+    assert_eq!(all.previous_abandoned(), Abandoned::No);
+    all.release().unwrap();
+}
+
+#[test]
+fn a_killed_process_gives_its_permits_back() {
+    on_each_store(|url| permits_come_back(&format!("{url}&lease=1s")));
+}
+
+mod zookeeper {
+    #[test]
+    fn a_killed_process_gives_its_permits_back() {
+        if !super::skip_servers() {
+            let servers = super::ZooKeeper::start().unwrap();
+            super::permits_come_back(&format!("{}?lease=4s", servers.url()));
+        }
+    }
 }
 
 #[test]

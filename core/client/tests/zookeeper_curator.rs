@@ -59,6 +59,8 @@ fn curator_and_fencelock_share_locks() {
     either_asks_the_other_to_give_way(&mut world);
     both_contend(&mut world);
     readers_and_writers_share_one_queue(&mut world);
+    a_writer_of_ours_reads_on(&mut world);
+    who_is_killed_reads_or_writes(&mut world);
     one_path_is_one_recipes(&mut world);
     a_dead_reader_lets_the_other_sides_writer_in(&mut world);
     permits_of_both_are_counted_together(&mut world);
@@ -191,6 +193,75 @@ fn readers_and_writers_share_one_queue(world: &mut World) {
     assert_eq!(shelf.clone().non_reentrant().try_write().unwrap_err().kind(), ErrorKind::Contended);
     shelf.try_read().unwrap().release().unwrap();
     world.curator.ask("release last", "released last");
+}
+
+/// Their reader that waits comes in beside it, and their writer does not.
+fn a_writer_of_ours_reads_on(world: &mut World) {
+    let (name, path) = ("library/turned", "/library/turned");
+    let (client, watcher) = (world.client(), world.client());
+    let ours = client.rw_lock(name).unwrap().write().unwrap();
+    let wrote = ours.token().get();
+    world.curator.tell(&format!("read beside c {path}"));
+    queued(&watcher, name, 1);
+    world.curator.tell(&format!("write late d {path}"));
+    queued(&watcher, name, 2);
+    ours.downgrade().unwrap();
+    let granted = world.curator.wait_for("granted beside");
+    let token = |line: &str| value(line, "token").unwrap().parse::<u64>().unwrap();
+    assert!(ours.token().get() > wrote && token(&granted) > ours.token().get());
+    queued(&watcher, name, 1);
+    world.curator.ask("release beside", "released beside");
+    assert!(!world.curator.has_said("granted late") && ours.is_valid());
+    let node = world.curator.ask(&format!("participants c {path}"), "participants c");
+    assert!(node.contains("-__READ__"), "{node}");
+    let read = ours.token().get();
+    ours.release().unwrap();
+    assert!(token(&world.curator.wait_for("granted late")) > read);
+    world.curator.ask("release late", "released late");
+}
+
+/// Of either side. Only a writer that was killed leaves anything half done.
+fn who_is_killed_reads_or_writes(world: &mut World) {
+    let client = world.client();
+    let heir = |name: &'static str| {
+        let client = world.client();
+        thread::spawn(move || {
+            let guard = client.rw_lock(name).unwrap().write().unwrap();
+            let told = guard.previous_abandoned();
+            guard.release().unwrap();
+            told
+        })
+    };
+    let proxy = fencelock_testkit::Proxy::start(&world.servers.address(0)).unwrap();
+    let dying = Client::connect(format!("zk://{}?{SESSION}", proxy.address())).unwrap();
+    let mut process = fencelock_testkit::curator().unwrap();
+    let servers = world.servers.connect_string();
+    process.ask(&format!("open k {servers} 4000"), "opened k");
+    let names = ["library/k1", "library/k2", "library/k3", "library/k4", "library/k5"];
+    let [theirs_read, theirs_wrote, ours_read, ours_wrote, ours_turned] = names;
+    // Each was given up by a writer before, who said so.
+    for name in names {
+        client.rw_lock(name).unwrap().write().unwrap().release().unwrap();
+    }
+    process.tell(&format!("read one k /{theirs_read}"));
+    process.wait_for("granted one");
+    process.tell(&format!("write two k /{theirs_wrote}"));
+    process.wait_for("granted two");
+    let _reads = dying.rw_lock(ours_read).unwrap().read().unwrap();
+    let _writes = dying.rw_lock(ours_wrote).unwrap().write().unwrap();
+    let turned = dying.rw_lock(ours_turned).unwrap().write().unwrap();
+    turned.downgrade().unwrap();
+    let heirs = names.map(heir);
+    names.iter().for_each(|name| queued(&client, name, 1));
+    process.kill();
+    proxy.set(fencelock_testkit::Fault::SwallowRequests);
+    let told = heirs.map(|heir| heir.join().unwrap());
+    // Nobody of theirs says how it ended.
+    assert_eq!([told[0], told[1]].map(|it| it == Abandoned::Yes), [false; 2], "{told:?}");
+    assert_ne!(told[1], Abandoned::No, "a writer of theirs was killed");
+    assert_ne!(told[2], Abandoned::Yes, "a reader of ours was cut off");
+    assert_eq!(told[3], Abandoned::Yes, "a writer of ours was cut off");
+    assert_eq!(told[4], Abandoned::No, "one that wrote, and read on, was cut off");
 }
 
 /// Curator's mutex does not look at who reads, nor its read-write lock at who has a mutex.

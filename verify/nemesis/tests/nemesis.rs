@@ -18,9 +18,10 @@ fn dose(kind: Kind) {
     let found = &outcome.found;
     assert!(found.grants > 100, "{found:?}");
     assert!(found.lost > 0 && found.killed + found.abandoned > 0, "{found:?}");
-    let modes = kind.modes();
-    assert!(found.together > if modes.permits { 50 } else { 5 }, "{found:?}");
-    assert!(found.converted > 5 || !modes.downgrades, "{found:?}");
+    // Each acquisition on ZooKeeper takes longer.
+    let many = if kind == Kind::ZooKeeper { 10 } else { 50 };
+    assert!(found.together > many, "{found:?}");
+    assert!(found.converted > if kind == Kind::ZooKeeper { 0 } else { 5 }, "{found:?}");
     assert!(outcome.windows > 10, "{outcome:?}");
     assert!(outcome.faults.len() > 2, "{:?}", outcome.faults);
 }

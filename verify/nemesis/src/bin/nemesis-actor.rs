@@ -6,7 +6,7 @@
 //! ```text
 //! open CLIENT URL                                      opened | refused
 //! acquire TAG CLIENT LOCK wait=try|forever|500ms [lease=2s] [max_hold=9s] [owner=WHO]
-//!                         [mode=shared|permits:COUNT/OF]
+//!                         [mode=shared|write|permits:COUNT/OF]
 //!                                                      asked, then granted | failed | cancelled
 //! attach TAG CLIENT TICKET                             asked, then granted | failed
 //! cancel TAG       release TAG       drop TAG          cancelled; released | unreleased; dropped
@@ -262,6 +262,7 @@ fn lock(client: &Client, name: &str, words: &[&str]) -> Result<Lock, Error> {
     let mut lock = match option(words, "mode") {
         None => client.lock(name)?,
         Some("shared") => client.rw_lock(name)?.reader(),
+        Some("write") => client.rw_lock(name)?.writer(),
         Some(mode) => {
             let numbers = mode.strip_prefix("permits:").and_then(|it| it.split_once('/'));
             let (count, of) = numbers.unwrap();

@@ -31,7 +31,7 @@ const AGAIN: u64 = 40;
 /// One actor and its way to the store.
 pub(crate) struct Member {
     pub actor: Actor,
-    role: Role,
+    pub role: Role,
     pub proxy: Option<Proxy>,
     pub clock: WrongClock,
     pub stopped: bool,
@@ -368,6 +368,11 @@ impl Member {
                 let want = dice.pick(wants);
                 let (mut line, part) = want.asked(&tag, dice);
                 let turns = want.turns();
+                if turns && own && part == Part::Writer {
+                    // On ZooKeeper a plain lock's hold is not converted. Drivers of other languages
+                    // write by that.
+                    line += " mode=write";
+                }
                 let mut cancel = None;
                 match dice.below(10) {
                     0..=4 if dice.chance(20) => {

@@ -35,7 +35,8 @@ impl Kind {
         let all = Modes { read_write: true, downgrades: true, upgrades: true, permits: true };
         match self {
             Kind::Redis | Kind::Sqlite => all,
-            Kind::ZooKeeper => Modes { downgrades: false, upgrades: false, permits: false, ..all },
+            // Nobody who reads is made a writer there.
+            Kind::ZooKeeper => Modes { upgrades: false, ..all },
         }
     }
 

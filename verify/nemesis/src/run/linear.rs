@@ -145,7 +145,7 @@ impl Player {
         self.left -= 1;
         let (window, left) = (self.window, self.left);
         let tag = format!("w{window}.{}.{left}", self.name);
-        let mode = self.mode();
+        let mode = self.mode(member.role.own);
         let line = format!("acquire {tag} c window{window} wait=try lease=60000ms{mode}");
         member.actor.tell(&line);
         self.heard.clear();
@@ -153,10 +153,11 @@ impl Player {
         true
     }
 
-    /// How it asks the next time.
-    fn mode(&self) -> String {
+    /// How it asks the next time; `own` says whether it is an actor of this library.
+    fn mode(&self, own: bool) -> String {
         match self.window % 3 {
             1 if self.reads() => " mode=shared".to_owned(),
+            1 if own && self.modes.read_write => " mode=write".to_owned(),
             2 if self.modes.permits => format!(" mode=permits:{}/3", 1 + self.turn() % 2),
             _ => String::new(),
         }
