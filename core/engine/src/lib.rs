@@ -28,6 +28,7 @@ pub mod event;
 pub mod finding;
 pub mod hold;
 pub mod id;
+pub mod lane;
 pub mod name;
 pub mod options;
 #[cfg(feature = "plant")]
@@ -52,6 +53,7 @@ pub use error::{Error, ErrorKind};
 pub use event::{Converted, Effect, Event, Note, Outcome};
 pub use hold::{Ask, CallKey, Grant, HoldKey, How, LockKey, LossReason, Owner, Patience};
 pub use id::{ClientId, HoldId, OwnerId};
+pub use lane::{LaneId, Place};
 pub use name::Name;
 pub use options::{Keeping, Options};
 pub use time::Time;

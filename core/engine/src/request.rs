@@ -4,12 +4,20 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind};
 use crate::id::{HoldId, OwnerId};
+use crate::lane::LaneId;
 use crate::name::Name;
 use crate::options::RETENTION;
 
 /// Names a request until its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
+
+impl RequestId {
+    /// To which of a store's servers the request goes, and whose answer it has: its highest 16 bits.
+    pub const fn lane(self) -> LaneId {
+        LaneId((self.0 >> 48) as u16)
+    }
+}
 
 /// A request and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]

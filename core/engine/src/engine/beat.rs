@@ -11,6 +11,7 @@ use crate::engine::slab::Key;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Note, Outcome};
 use crate::hold::{How, LossReason};
+use crate::lane::LaneId;
 use crate::options::MIN_LEASE;
 use crate::reply::{Body, Failure, Refusal, RefusalKind, Reply, Standing, State};
 use crate::request::{Beat, MAX_BEATS, Op};
@@ -35,12 +36,13 @@ impl<C: Clone> Engine<C> {
 
     fn beat_at(&mut self, key: Key, at: Option<Time>) {
         let Some(entry) = self.entries.get_mut(key) else { return };
+        let beats = &mut self.lanes[entry.lane].beats;
         if let Some(planned) = entry.beat_at {
-            self.beats.remove(&(planned, key));
+            beats.remove(&(planned, key));
         }
         entry.beat_at = at;
         if let Some(at) = at {
-            self.beats.insert((at, key));
+            beats.insert((at, key));
         }
     }
 
@@ -67,18 +69,18 @@ impl<C: Clone> Engine<C> {
         }
     }
 
-    /// Sends what is due, with what will be due soon, up to a batch at a time.
-    pub(super) fn send_beats(&mut self, now: Time) {
+    /// Sends what is due at a server, with what will be due there soon, up to a batch at a time.
+    pub(super) fn send_beats(&mut self, now: Time, lane: LaneId) {
         let soon = now + self.options.heartbeat() / 4;
         loop {
             let mut beats = Vec::new();
             let mut beaten = Vec::new();
             while beats.len() < MAX_BEATS {
-                let Some(&(at, key)) = self.beats.first() else { break };
+                let Some(&(at, key)) = self.lanes[lane].beats.first() else { break };
                 if at > soon {
                     break;
                 }
-                self.beats.pop_first();
+                self.lanes[lane].beats.pop_first();
                 if let Some(entry) = self.entries.get_mut(key) {
                     entry.beat_at = None;
                 }
@@ -92,7 +94,7 @@ impl<C: Clone> Engine<C> {
             }
             let entries: Vec<Key> = beaten.iter().map(|beaten| beaten.entry).collect();
             let flight = Flight { sent: now, purpose: Purpose::Beat(beaten) };
-            let id = self.send(flight, Op::Beat(beats));
+            let id = self.send(lane, flight, Op::Beat(beats));
             for key in entries {
                 if let Some(entry) = self.entries.get_mut(key) {
                     entry.flight = Some(id);
@@ -121,7 +123,7 @@ impl<C: Clone> Engine<C> {
             At::Queued => self.wanted_lease(key),
             At::Nowhere | At::Unclear => return None,
         };
-        let (claim, local_waiters) = (self.claim(), self.local_waiters(key));
+        let (claim, local_waiters) = (self.claim(self.lane_of_entry(key)), self.local_waiters(key));
         let entry = self.entries.get_mut(key)?;
         let called = std::mem::take(&mut entry.called);
         let used = entry.used;
@@ -215,8 +217,9 @@ impl<C: Clone> Engine<C> {
                 }
             }
             Ok(_) | Err(Failure::Unknown | Failure::NotSent) => {
-                let reason = self.unavailable("the renewal was not answered");
                 for part in &beaten {
+                    let lane = self.lane_of_entry(part.entry);
+                    let reason = self.unavailable(lane, "the renewal was not answered");
                     self.note_failure(part.entry, &reason);
                     self.beat_again(now, part.entry);
                 }

@@ -40,7 +40,7 @@ impl<C: Clone> Engine<C> {
                 self.complete(call.call, Outcome::Failed(error.clone()));
             }
         }
-        self.fail_queries(&error);
+        self.fail_queries(None, &error);
         for key in self.entries.keys() {
             let Some(entry) = self.entries.get(key) else { continue };
             if entry.at == At::Held && entry.parting.is_none() {

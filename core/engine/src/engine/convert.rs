@@ -99,7 +99,7 @@ impl<C: Clone> Engine<C> {
             Mode::Exclusive => return Ok(None),
             Mode::Shared => {}
         }
-        let store = self.link.clock.estimate(now);
+        let store = self.lanes[self.lane_of_entry(key)].link.clock.estimate(now);
         let Some(entry) = self.entries.get(key) else { return Err(super::release::not_held()) };
         if entry.levels() > 1 {
             return Err(other_levels("has other holds of the lock, or others read with it"));
@@ -112,7 +112,7 @@ impl<C: Clone> Engine<C> {
                         try again in a few seconds";
             return Err(Error::new(ErrorKind::Unavailable, text));
         }
-        if let Some(error) = self.refuses() {
+        if let Some(error) = self.refuses(entry.lane) {
             return Err(error);
         }
         let key_of_call = self.add_conversion(now, key, hold, Mode::Exclusive, call);
@@ -216,11 +216,15 @@ impl<C: Clone> Engine<C> {
         let Some(entry) = self.entries.get(key) else { return };
         let Some(conversion) = entry.conversion else { return };
         let idle = entry.at == At::Held && entry.parting.is_none() && entry.flight.is_none();
-        if !idle || !self.link.up || now < entry.retry_at {
+        if !idle || !self.lanes[entry.lane].link.up || now < entry.retry_at {
             return self.arm(key);
         }
         let Some(lease) = self.renewal(now, key) else { return };
-        let not_after = self.link.clock.estimate(now).saturating_add(micros_up(SLACK));
+        let not_after = self.lanes[self.lane_of_entry(key)]
+            .link
+            .clock
+            .estimate(now)
+            .saturating_add(micros_up(SLACK));
         let Some(entry) = self.entries.get_mut(key) else { return };
         let to = conversion.to;
         if let Some(conversion) = &mut entry.conversion {
@@ -239,7 +243,7 @@ impl<C: Clone> Engine<C> {
         let floor = self.lock_ref(index).map_or(0, |lock| lock.floor);
         let purpose = Purpose::Convert(Sent { entry: key, to, lease, not_after });
         let op = Op::Convert(Convert { floor, ..ask });
-        let id = self.send(Flight { sent: now, purpose }, op);
+        let id = self.send(self.lane_of_entry(key), Flight { sent: now, purpose }, op);
         if let Some(entry) = self.entries.get_mut(key) {
             entry.flight = Some(id);
         }
@@ -402,7 +406,7 @@ impl<C: Clone> Engine<C> {
             kind => {
                 // The store will not have it so: whoever asked is told, and it stays as it is there.
                 let error = Error::new(super::kind_of(kind), refusal.message);
-                let store = self.link.clock.estimate(now);
+                let store = self.lanes[self.lane_of_entry(key)].link.clock.estimate(now);
                 return self.not_converted(now, key, store, &error);
             }
         }

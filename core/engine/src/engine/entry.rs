@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::engine::tenants::Tenants;
 use crate::hold::{CallKey, HoldKey, LossReason};
 use crate::id::{HoldId, OwnerId};
+use crate::lane::LaneId;
 use crate::name::Name;
 use crate::reply::Abandoned;
 use crate::request::{Mode, Release, RequestId};
@@ -126,6 +127,8 @@ pub(crate) struct Parting<C> {
 pub(crate) struct Entry<C> {
     pub id: HoldId,
     pub lock: u32,
+    /// Which server it is at.
+    pub lane: LaneId,
     pub name: Name,
     pub owner: Option<OwnerId>,
     /// How its holder has it, or will.
@@ -226,6 +229,7 @@ impl<C> Entry<C> {
         Entry {
             id,
             lock,
+            lane: LaneId::FIRST,
             name,
             owner,
             mode,

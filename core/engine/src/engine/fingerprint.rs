@@ -17,18 +17,19 @@ impl<C: Hash> Hash for Engine<C> {
             holds,
             calls,
             queries,
-            flights,
+            lanes,
             timers,
-            beats,
-            link,
             closing,
             effects,
         } = self;
         // Options and seed stay what they were; names say the same as the locks.
         random.get_word_pos().hash(state);
         (now, arrived, locks, entries, holds, calls, queries).hash(state);
-        (flights, timers, beats, closing).hash(state);
-        link.fingerprint(flights.oldest(), options, state);
+        for lane in lanes.iter() {
+            (&lane.flights, &lane.beats).hash(state);
+            lane.link.fingerprint(lane.flights.oldest(), options, state);
+        }
+        (lanes.map(), timers, closing).hash(state);
         debug_assert!(effects.is_empty(), "drain the effects first: they are not hashed");
     }
 }

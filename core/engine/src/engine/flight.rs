@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::engine::convert::Sent;
 use crate::engine::slab::Key;
+use crate::lane::LaneId;
 use crate::request::RequestId;
 use crate::time::Time;
 
@@ -62,8 +63,10 @@ pub(crate) struct Flights {
 }
 
 impl Flights {
-    pub fn new() -> Flights {
-        Flights { first: 1, queue: VecDeque::new(), listings: BTreeMap::new() }
+    /// None yet; their numbers tell the lane.
+    pub fn on(lane: LaneId) -> Flights {
+        let first = (u64::from(lane.0) << 48) | 1;
+        Flights { first, queue: VecDeque::new(), listings: BTreeMap::new() }
     }
 
     pub fn push(&mut self, flight: Flight) -> RequestId {

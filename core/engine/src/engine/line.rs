@@ -68,7 +68,7 @@ impl<C: Clone> Engine<C> {
             }
             return self.acquire_single(now, lock, ask, call);
         }
-        if let Some(error) = self.refuses() {
+        if let Some(error) = self.refuses(self.lane_of_lock(lock)) {
             return Err(error);
         }
         let key = self.wait(now, lock, ask, None, call)?;
@@ -228,7 +228,7 @@ impl<C: Clone> Engine<C> {
         };
         let alone = entry.flight.is_none()
             && entry.exposed_until == 0
-            && self.link.takes_work()
+            && self.lanes[entry.lane].link.takes_work()
             && self.options.keeping == Keeping::Leases;
         let Some(seat) = seats.first().filter(can_ask).copied().filter(|_| alone) else {
             return self.part(now, key, call, false);

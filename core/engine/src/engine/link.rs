@@ -6,9 +6,11 @@ use std::time::Duration;
 use crate::engine::Engine;
 use crate::engine::call::CallKind;
 use crate::engine::clock::StoreClock;
+use crate::engine::slab::Key;
 use crate::error::Error;
 use crate::event::{Effect, Outcome};
 use crate::hold::CallKey;
+use crate::lane::LaneId;
 use crate::options::Options;
 use crate::request::RequestId;
 use crate::time::Time;
@@ -85,82 +87,102 @@ impl Link {
 impl<C: Clone> Engine<C> {
     /// A connection is up. What is queued or held shows itself first, so that a waiter's place is
     /// safe before anything is acquired; then all else is repeated.
-    pub(super) fn link_up(&mut self, now: Time, store: u64) {
-        self.link.clock.learn(store, now);
-        self.link.up = true;
-        self.link.heard = now;
-        self.link.answered = None;
-        self.link.doubted = false;
-        self.link.reason = None;
-        self.link.misconfigured = None;
-        let keys = self.entries.keys();
-        for &key in &keys {
+    pub(super) fn link_up(&mut self, now: Time, lane: LaneId, store: u64) {
+        let link = &mut self.lanes[lane].link;
+        link.clock.learn(store, now);
+        link.up = true;
+        link.heard = now;
+        link.answered = None;
+        link.doubted = false;
+        link.reason = None;
+        link.misconfigured = None;
+        let keys = self.entries_on(lane);
+        self.show(now, lane, &keys);
+    }
+
+    /// The entries that are at one server.
+    fn entries_on(&self, lane: LaneId) -> Vec<Key> {
+        let mut keys = self.entries.keys();
+        keys.retain(|key| self.lane_of_entry(*key) == lane);
+        keys
+    }
+
+    /// These entries show themselves to their server, and what they want is repeated there.
+    pub(super) fn show(&mut self, now: Time, lane: LaneId, keys: &[Key]) {
+        for &key in keys {
             let Some(entry) = self.entries.get_mut(key) else { continue };
             entry.retry_at = Time::ZERO;
             entry.tries = 0;
             // Of one that neither holds nor waits, or leaves, there is nothing to show.
             self.beat_by(key, now);
         }
-        self.send_beats(now);
-        for key in keys {
+        self.send_beats(now, lane);
+        for &key in keys {
             self.advance(now, key);
             self.arm(key);
         }
-        self.send_queries(now);
+        self.send_queries(now, lane);
     }
 
     /// An answer came, to a request that left at `sent`: the connection lives. A listing takes as
     /// long as the store has names, and says nothing of how fast it is.
-    pub(super) fn heard(&mut self, now: Time, sent: Option<Time>) {
-        self.link.heard = now;
+    pub(super) fn heard(&mut self, now: Time, lane: LaneId, sent: Option<Time>) {
+        let link = &mut self.lanes[lane].link;
+        link.heard = now;
         if let Some(sent) = sent {
-            self.link.latency = now.since(sent).max(self.link.latency / 2);
+            link.latency = now.since(sent).max(link.latency / 2);
         }
-        if !std::mem::take(&mut self.link.doubted) {
+        if !std::mem::take(&mut link.doubted) {
             return;
         }
         // What was held back meanwhile.
-        for key in self.entries.keys() {
+        for key in self.entries_on(lane) {
             self.advance(now, key);
         }
-        self.send_queries(now);
+        self.send_queries(now, lane);
     }
 
     /// The connection is silent for too long. Whoever holds a lock may have to know.
-    pub(super) fn doubt(&mut self) {
-        let Some(owed) = self.flights.owed() else { return };
-        self.link.doubted = true;
+    pub(super) fn doubt(&mut self, lane: LaneId) {
+        let silent = &mut self.lanes[lane];
+        let Some(owed) = silent.flights.owed() else { return };
+        silent.link.doubted = true;
+        let heard = silent.link.answered;
         let reason = "the store has not answered for as long as a request may take";
         for key in self.entries.keys() {
-            if self.entries.get(key).is_some_and(|entry| entry.flight.is_some()) {
+            let flight = self.entries.get(key).and_then(|entry| entry.flight);
+            if flight.is_some_and(|flight| flight.lane() == lane) {
                 self.note_failure(key, reason);
             }
         }
-        self.effects.push_back(Effect::Reconnect(Doubt { owed, heard: self.link.answered }));
+        self.effects.push_back(Effect::Reconnect(Doubt { owed, heard }));
     }
 
     /// How long a claim is that is asked for now. A store that answers late hands over late, and
     /// hears late of it.
-    pub(super) fn claim(&self) -> Duration {
+    pub(super) fn claim(&self, lane: LaneId) -> Duration {
         let claim = self.options.claim;
         if planted!(LatenessIgnored) {
             return claim;
         }
-        claim.max((self.link.latency * 4).min(LONGEST_CLAIM))
+        claim.max((self.lanes[lane].link.latency * 4).min(LONGEST_CLAIM))
     }
 
-    /// The store needs an operator: whoever waits is told now. Holds keep trying until they end.
-    pub(super) fn misconfigured(&mut self, now: Time, error: Error) {
-        self.link.up = false;
-        self.link.doubted = false;
-        self.link.reason = Some(error.message().to_owned());
-        self.link.misconfigured = Some(error.clone());
+    /// The server needs an operator: whoever waits for it is told now. Holds keep trying until they end.
+    pub(super) fn misconfigured(&mut self, now: Time, lane: LaneId, error: Error) {
+        let link = &mut self.lanes[lane].link;
+        link.up = false;
+        link.doubted = false;
+        link.reason = Some(error.message().to_owned());
+        link.misconfigured = Some(error.clone());
         for key in self.calls.keys() {
-            let waits = self.calls.get(key).is_some_and(|c| matches!(c.kind, CallKind::Acquire(_)));
+            let waits = self.calls.get(key).is_some_and(|call| {
+                matches!(call.kind, CallKind::Acquire(_)) && self.lane_of_lock(call.lock) == lane
+            });
             if waits && let Some(call) = self.withdraw(now, CallKey::of(key)) {
                 self.complete(call.call, Outcome::Failed(error.clone()));
             }
         }
-        self.fail_queries(&error);
+        self.fail_queries(Some(lane), &error);
     }
 }

@@ -43,7 +43,7 @@ impl<C: Clone> Engine<C> {
         if present && ask.patience == Patience::Try {
             return Err(contended(ask.mode));
         }
-        if let Some(error) = self.refuses() {
+        if let Some(error) = self.refuses(self.lane_of_lock(lock)) {
             return Err(error);
         }
         let waits = ask.patience != Patience::Try;
@@ -69,7 +69,7 @@ impl<C: Clone> Engine<C> {
         ask: Ask,
         call: C,
     ) -> Result<Acquired, Error> {
-        if let Some(error) = self.refuses() {
+        if let Some(error) = self.refuses(self.lane_of_lock(lock)) {
             return Err(error);
         }
         let key = self.wait(now, lock, ask, None, call)?;
@@ -267,13 +267,13 @@ impl<C: Clone> Engine<C> {
         }
         // Tokens must not outrun the store's clock: it is what a lost counter starts again from.
         // Where it stepped back far below them, only the store can go on counting.
-        let bound = self.link.clock.at_least(now).saturating_add(TOKEN_BLOCK);
+        let bound = self.lanes[entry.lane].link.clock.at_least(now).saturating_add(TOKEN_BLOCK);
         if next > bound.saturating_add(TOKEN_BLOCK) && !session {
             return Step::Requeue;
         }
         let room = next <= entry.end && (session || next < bound) || planted!(BlockNotReserved);
         // No answer is younger than the way of its request and back.
-        let fresh = now.since(entry.contact) < self.claim() / 3;
+        let fresh = now.since(entry.contact) < self.claim(entry.lane) / 3;
         // Less than a renewal that asks for `own` gives, so that one renewal is enough.
         if room && fresh && left >= (own.min(most) / 2).min(self.options.lease / 3) {
             Step::Grant(waiter)
@@ -513,11 +513,13 @@ impl<C: Clone> Engine<C> {
                 .and_then(|lock| lock.line.seats.first().copied().or(lock.entry)),
         };
         let entry = entry.and_then(|entry| self.entries.get(entry));
-        let answered = self.link.up && entry.is_some_and(|s| matches!(s.at, At::Queued | At::Held));
+        let lane = self.lane_of_lock(call.lock);
+        let up = self.lanes[lane].link.up;
+        let answered = up && entry.is_some_and(|s| matches!(s.at, At::Queued | At::Held));
         let trouble = entry.and_then(|entry| entry.trouble.clone());
         let is_try = call.ask().is_none_or(|ask| ask.patience == Patience::Try);
         // A bound shorter than a round trip says nothing of a store that has had no time to answer.
-        let hasty = self.link.up && now.since(call.since) < self.options.heartbeat();
+        let hasty = up && now.since(call.since) < self.options.heartbeat();
         let error = if let Some(trouble) = trouble {
             Error::new(ErrorKind::Unavailable, trouble)
         } else if answered && !is_try {
@@ -527,7 +529,7 @@ impl<C: Clone> Engine<C> {
             let text = "the store had no time to answer within the wait's bound: try longer";
             Error::new(ErrorKind::TimedOut, text)
         } else {
-            let text = self.unavailable("the store did not answer");
+            let text = self.unavailable(lane, "the store did not answer");
             Error::new(ErrorKind::Unavailable, text)
         };
         if let Some(call) = self.withdraw(now, CallKey::of(key)) {

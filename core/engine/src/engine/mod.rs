@@ -9,6 +9,7 @@ mod convert;
 mod entry;
 mod fingerprint;
 mod flight;
+mod lanes;
 mod lent;
 mod line;
 mod link;
@@ -28,7 +29,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use rand_chacha::ChaCha8Rng;
@@ -36,8 +37,8 @@ use rand_core::{Rng as _, SeedableRng as _};
 
 use crate::engine::call::{Call, CallKind, Hold};
 use crate::engine::entry::Entry;
-use crate::engine::flight::{Flight, Flights};
-use crate::engine::link::Link;
+use crate::engine::flight::Flight;
+use crate::engine::lanes::Lanes;
 use crate::engine::lock::Lock;
 use crate::engine::query::Query;
 use crate::engine::slab::{Key, Slab};
@@ -46,6 +47,7 @@ use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Event, Outcome};
 use crate::hold::{Ask, CallKey, Grant, HoldKey, LockKey, Owner, Patience};
 use crate::id::HoldId;
+use crate::lane::LaneId;
 use crate::name::Name;
 use crate::options::{Options, check_lease};
 use crate::reply::RefusalKind;
@@ -90,11 +92,9 @@ pub struct Engine<C> {
     holds: Slab<Hold<C>>,
     calls: Slab<Call<C>>,
     queries: Slab<Query<C>>,
-    flights: Flights,
+    /// One for each server; of one server, one.
+    lanes: Lanes,
     timers: Timers,
-    /// When which entry wants to be renewed or to show that it lives.
-    beats: BTreeSet<(Time, Key)>,
-    link: Link,
     closing: Option<close::Closing<C>>,
     effects: VecDeque<Effect<C>>,
 }
@@ -118,10 +118,8 @@ impl<C: Clone> Engine<C> {
             holds: Slab::new(),
             calls: Slab::new(),
             queries: Slab::new(),
-            flights: Flights::new(),
+            lanes: Lanes::new(),
             timers: Timers::new(),
-            beats: BTreeSet::new(),
-            link: Link::new(),
             closing: None,
             effects: VecDeque::new(),
         })
@@ -291,13 +289,20 @@ impl<C: Clone> Engine<C> {
             && !self.entries.keys().iter().any(parting)
     }
 
-    /// Takes what happened at the store's side.
+    /// Takes what happened at the store's side, of a store that is one server.
     pub fn handle(&mut self, now: Time, event: Event) {
+        self.handle_on(now, LaneId::FIRST, event);
+    }
+
+    /// Takes what happened at one of the store's servers. A reply belongs to the one that its request
+    /// went to.
+    pub fn handle_on(&mut self, now: Time, lane: LaneId, event: Event) {
         let now = self.at(now);
+        self.lanes.open(lane);
         match event {
-            Event::Up { now: store } => self.link_up(now, store),
-            Event::Down { reason } => self.link.down(reason),
-            Event::Misconfigured(error) => self.misconfigured(now, error),
+            Event::Up { now: store } => self.link_up(now, lane, store),
+            Event::Down { reason } => self.lanes[lane].link.down(reason),
+            Event::Misconfigured(error) => self.misconfigured(now, lane, error),
             Event::Reply { request, result } => self.replied(now, request, result),
             Event::Push(push) => self.pushed(now, push),
         }
@@ -321,13 +326,16 @@ impl<C: Clone> Engine<C> {
 
     /// What every call ends with: the beats that are due leave together.
     fn send_due_beats(&mut self, now: Time) {
-        if self.link.up && self.beats.first().is_some_and(|&(at, _)| at <= now) {
-            self.send_beats(now);
+        for id in self.lanes.ids() {
+            let lane = &self.lanes[id];
+            if lane.link.up && lane.beats.first().is_some_and(|&(at, _)| at <= now) {
+                self.send_beats(now, id);
+            }
         }
     }
 
-    fn send(&mut self, flight: Flight, op: Op) -> crate::request::RequestId {
-        let id = self.flights.push(flight);
+    fn send(&mut self, lane: LaneId, flight: Flight, op: Op) -> crate::request::RequestId {
+        let id = self.lanes[lane].flights.push(flight);
         self.effects.push_back(Effect::Send(Request { id, op }));
         id
     }
@@ -394,9 +402,9 @@ impl<C: Clone> Engine<C> {
             ("holds", self.holds.len()),
             ("calls", self.calls.len()),
             ("queries", self.queries.len()),
-            ("flights", self.flights.len()),
+            ("flights", self.lanes.iter().map(|lane| lane.flights.len()).sum()),
             ("timers", self.timers.len()),
-            ("beats", self.beats.len()),
+            ("beats", self.lanes.iter().map(|lane| lane.beats.len()).sum()),
             ("effects", self.effects.len()),
         ];
         left.retain(|(_, count)| *count > 0);
@@ -434,20 +442,22 @@ impl<C: Clone> Engine<C> {
         }
     }
 
-    /// Why no new work is taken, if so.
-    fn refuses(&self) -> Option<Error> {
+    /// Why no new work is taken for a server, if so.
+    fn refuses(&self, lane: LaneId) -> Option<Error> {
         if self.closing.is_some() {
             return Some(self.closed());
         }
-        if self.link.up { None } else { self.link.misconfigured.clone() }
+        let link = &self.lanes[lane].link;
+        if link.up { None } else { link.misconfigured.clone() }
     }
 
     fn closed(&self) -> Error {
         Error::new(ErrorKind::Closed, "the client is closed: make a new one")
     }
 
-    fn unavailable(&self, what: &str) -> String {
-        match (&self.link.reason, self.link.up) {
+    fn unavailable(&self, lane: LaneId, what: &str) -> String {
+        let link = &self.lanes[lane].link;
+        match (&link.reason, link.up) {
             (Some(reason), false) => format!("the store cannot be reached: {reason}"),
             (None, false) => "the store cannot be reached yet".to_owned(),
             _ => format!("{what} within the call's bound"),

@@ -6,6 +6,7 @@ use crate::engine::slab::Key;
 use crate::engine::timer::Due;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Outcome};
+use crate::lane::LaneId;
 use crate::name::Name;
 use crate::options::Keeping;
 use crate::reply::{Body, Failure, LockInfo, RefusalKind, Reply};
@@ -78,7 +79,7 @@ impl<C: Clone> Engine<C> {
 
     fn query(&mut self, now: Time, op: Op, call: C) {
         let now = self.at(now);
-        if let Some(error) = self.refuses() {
+        if let Some(error) = self.refuses(self.lane_of_op(&op)) {
             self.effects.push_back(Effect::Complete(call, Outcome::Failed(error)));
             return;
         }
@@ -91,23 +92,27 @@ impl<C: Clone> Engine<C> {
     }
 
     fn send_query(&mut self, now: Time, key: Key) {
-        if !self.link.takes_work() {
-            return;
-        }
+        let Some(lane) = self.lane_of_query(key) else { return };
         let Some(query) = self.queries.get_mut(key) else { return };
-        if query.in_flight {
+        if query.in_flight || !self.lanes[lane].link.takes_work() {
             return;
         }
         query.in_flight = true;
         let op = query.op.clone();
         let asked = if query.is_listing() { Asked::Listing(key) } else { Asked::Question(key) };
-        self.send(Flight { sent: now, purpose: Purpose::Query(asked) }, op);
+        self.send(lane, Flight { sent: now, purpose: Purpose::Query(asked) }, op);
     }
 
-    pub(super) fn send_queries(&mut self, now: Time) {
+    pub(super) fn send_queries(&mut self, now: Time, lane: LaneId) {
         for key in self.queries.keys() {
-            self.send_query(now, key);
+            if self.lane_of_query(key) == Some(lane) {
+                self.send_query(now, key);
+            }
         }
+    }
+
+    fn lane_of_query(&self, key: Key) -> Option<LaneId> {
+        self.queries.get(key).map(|query| self.lane_of_op(&query.op))
     }
 
     pub(super) fn query_replied(
@@ -157,13 +162,14 @@ impl<C: Clone> Engine<C> {
     /// Half-way to its deadline, a listing that is under way asks whether the store still answers.
     pub(super) fn query_due(&mut self, now: Time, key: Key) {
         let half_way = self.half_way(now);
-        let live = self.link.takes_work();
+        let Some(lane) = self.lane_of_query(key) else { return };
+        let live = self.lanes[lane].link.takes_work();
         let Some(query) = self.queries.get_mut(key) else { return };
         if query.is_listing() && query.in_flight && live && !query.doubted {
             query.doubted = true;
             query.deadline = half_way;
             let purpose = Purpose::Query(Asked::Alive(key));
-            self.send(Flight { sent: now, purpose }, Op::Time);
+            self.send(lane, Flight { sent: now, purpose }, Op::Time);
             self.arm_query(key, half_way);
         } else if query.deadline > now {
             let deadline = query.deadline;
@@ -196,13 +202,17 @@ impl<C: Clone> Engine<C> {
     }
 
     fn query_expired(&mut self, key: Key) {
+        let lane = self.lane_of_query(key).unwrap_or_default();
         let error =
-            Error::new(ErrorKind::Unavailable, self.unavailable("the store did not answer"));
+            Error::new(ErrorKind::Unavailable, self.unavailable(lane, "the store did not answer"));
         self.end_query(key, Outcome::Failed(error));
     }
 
-    pub(super) fn fail_queries(&mut self, error: &Error) {
-        for key in self.queries.keys() {
+    /// Those of one server; without one, all.
+    pub(super) fn fail_queries(&mut self, lane: Option<LaneId>, error: &Error) {
+        let mut keys = self.queries.keys();
+        keys.retain(|key| lane.is_none() || self.lane_of_query(*key) == lane);
+        for key in keys {
             self.end_query(key, Outcome::Failed(error.clone()));
         }
     }

@@ -158,7 +158,8 @@ impl<C: Clone> Engine<C> {
         });
         // Only locks that exist get an entry; a name is all that could be missing.
         let Some(name) = name else { return Key { index: u32::MAX, serial: 0 } };
-        self.entries.insert(Entry::new(id, lock, name, owner, mode))
+        let lane = self.lanes.of(&name);
+        self.entries.insert(Entry { lane, ..Entry::new(id, lock, name, owner, mode) })
     }
 
     /// Releases, and queues again behind the clients that wait, in one step at the store.
@@ -288,14 +289,16 @@ impl<C: Clone> Engine<C> {
         if entry.parting.is_some() && nothing_there {
             return self.finish(key, Outcome::Released);
         }
-        if !self.link.up || now < entry.retry_at {
+        if !self.lanes[entry.lane].link.up || now < entry.retry_at {
             return self.arm(key);
         }
         match (&entry.parting, entry.at) {
             (Some(_), _) => self.send_release(now, key),
             // It would only queue behind what is not answered, and be late. A release that was to
             // go along does not wait for it.
-            (None, At::Nowhere | At::Unclear) if self.link.doubted => self.split_after(now, key),
+            (None, At::Nowhere | At::Unclear) if self.lanes[entry.lane].link.doubted => {
+                self.split_after(now, key)
+            }
             (None, At::Nowhere | At::Unclear) => self.send_acquire(now, key),
             (None, At::Held) => self.send_conversion(now, key),
             (None, At::Queued) => {}
@@ -311,11 +314,12 @@ impl<C: Clone> Engine<C> {
         let Some(entry) = self.entries.get(key) else { return };
         let index = entry.lock;
         // The store refuses an instant that lies further ahead than twice the claim it is told.
-        let silence = self.claim();
+        let lane = entry.lane;
+        let silence = self.claim(lane);
         let claim = if wait { silence.min(lease) } else { silence };
         let claim = if planted!(ClaimShorterThanPoll) { claim / 10 } else { claim };
         let slack = if wait { claim } else { claim.min(TRY_SLACK) };
-        let not_after = self.link.clock.estimate(now).saturating_add(micros_up(slack));
+        let not_after = self.lanes[lane].link.clock.estimate(now).saturating_add(micros_up(slack));
         let acquire = Acquire {
             lock: entry.name.clone(),
             hold: entry.id,
@@ -331,7 +335,7 @@ impl<C: Clone> Engine<C> {
             local_waiters: self.local_waiters(key),
         };
         let purpose = Purpose::Acquire { entry: key, lease, not_after, wait };
-        let id = self.send(Flight { sent: now, purpose }, Op::Acquire(acquire));
+        let id = self.send(lane, Flight { sent: now, purpose }, Op::Acquire(acquire));
         if let Some(entry) = self.entries.get_mut(key) {
             entry.flight = Some(id);
             entry.news = false;
@@ -363,7 +367,7 @@ impl<C: Clone> Engine<C> {
     /// How long the store is to keep the record: at least twice as long as a late copy of an acquire
     /// of this hold, or of one that is asked now, may take effect.
     pub(super) fn retention(&self, entry: &Entry<C>) -> Duration {
-        self.options.retention.max(self.claim() * 2).max(entry.patience)
+        self.options.retention.max(self.claim(entry.lane) * 2).max(entry.patience)
     }
 
     fn send_release(&mut self, now: Time, key: Key) {
@@ -373,8 +377,8 @@ impl<C: Clone> Engine<C> {
         let (told, lost) = (parting.told, parting.lost);
         let Some(entry) = self.entries.get(key) else { return };
         let release = entry.release(told, lost, self.retention(entry));
-        let purpose = Purpose::Release { entry: key };
-        let id = self.send(Flight { sent: now, purpose }, Op::Release(release));
+        let (lane, purpose) = (entry.lane, Purpose::Release { entry: key });
+        let id = self.send(lane, Flight { sent: now, purpose }, Op::Release(release));
         if let Some(entry) = self.entries.get_mut(key) {
             entry.flight = Some(id);
         }
@@ -393,7 +397,8 @@ impl<C: Clone> Engine<C> {
             }
         }
         for call in late {
-            let text = self.unavailable("the store did not confirm the release");
+            let text =
+                self.unavailable(self.lane_of_entry(key), "the store did not confirm the release");
             self.complete(call, Outcome::Failed(Error::new(ErrorKind::Unavailable, text)));
         }
     }

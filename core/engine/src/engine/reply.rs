@@ -23,20 +23,22 @@ impl<C: Clone> Engine<C> {
         request: RequestId,
         result: Result<Reply, Failure>,
     ) {
+        let lane = request.lane();
+        let Some(answering) = self.lanes.get_mut(lane) else { return };
         if matches!(result, Ok(_) | Err(Failure::Refused(_))) {
-            self.link.answered = Some(request);
+            answering.link.answered = Some(request);
         }
         #[allow(unused_mut)]
-        let Some(mut flight) = self.flights.take(request) else { return };
+        let Some(mut flight) = answering.flights.take(request) else { return };
         if planted!(ValidityFromReply) {
             flight.sent = now;
         }
         if let Ok(reply) = &result {
-            self.link.clock.learn(reply.now, now);
+            answering.link.clock.learn(reply.now, now);
         }
         if matches!(result, Ok(_) | Err(Failure::Refused(_))) {
             let listing = matches!(flight.purpose, Purpose::Query(Asked::Listing(_)));
-            self.heard(now, Some(flight.sent).filter(|_| !listing));
+            self.heard(now, lane, Some(flight.sent).filter(|_| !listing));
         }
         match flight.purpose {
             Purpose::Acquire { entry, lease, not_after, wait } => {
@@ -337,7 +339,7 @@ impl<C: Clone> Engine<C> {
     }
 
     fn release_failed(&mut self, now: Time, key: Key, failure: Failure) {
-        let store = self.link.clock.estimate(now);
+        let store = self.lanes[self.lane_of_entry(key)].link.clock.estimate(now);
         let Some(entry) = self.entries.get_mut(key) else { return };
         let exposed = entry.is_exposed(store, now);
         let Some(parting) = &mut entry.parting else { return };

@@ -44,7 +44,7 @@ impl<C: Clone> Engine<C> {
         ask: Ask,
         call: C,
     ) -> Result<Acquired, Error> {
-        if let Some(error) = self.refuses() {
+        if let Some(error) = self.refuses(self.lane_of_lock(lock)) {
             return Err(error);
         }
         match self.place(now, lock, &ask) {

@@ -279,24 +279,30 @@ fn a_connection_is_doubted_after_its_timeout_or_four_times_what_answers_took() {
     let (mut engine, _) = engine(Options::default());
     let second = MS * 1_000;
     for (latency, patience) in [(0, 3_000), (750, 3_000), (751, 3_004), (15_001, 60_000)] {
-        engine.link.latency = MS * latency;
-        assert_eq!(engine.link.doubt_at(BEGIN, second * 3), BEGIN + MS * patience);
-        assert_eq!(engine.claim(), MS * patience, "a claim is as long");
+        engine.lanes[LaneId::FIRST].link.latency = MS * latency;
+        assert_eq!(
+            engine.lanes[LaneId::FIRST].link.doubt_at(BEGIN, second * 3),
+            BEGIN + MS * patience
+        );
+        assert_eq!(engine.claim(LaneId::FIRST), MS * patience, "a claim is as long");
     }
-    engine.heard(BEGIN + MS, None);
-    assert_eq!(engine.link.doubt_at(BEGIN, second * 90), BEGIN + MS + second * 90);
+    engine.heard(BEGIN + MS, LaneId::FIRST, None);
+    assert_eq!(
+        engine.lanes[LaneId::FIRST].link.doubt_at(BEGIN, second * 90),
+        BEGIN + MS + second * 90
+    );
     // What answers take is halved by one that comes sooner.
-    engine.link.latency = MS * 8;
+    engine.lanes[LaneId::FIRST].link.latency = MS * 8;
     for (took, latency) in [(3, 4), (4, 4), (6, 6), (0, 3)] {
         let now = BEGIN + MS * 10;
-        engine.heard(now, Some(now - MS * took));
-        assert_eq!(engine.link.latency, MS * latency, "{took}");
+        engine.heard(now, LaneId::FIRST, Some(now - MS * took));
+        assert_eq!(engine.lanes[LaneId::FIRST].link.latency, MS * latency, "{took}");
     }
 }
 
 #[test]
 fn flights_are_found_by_their_number_and_the_oldest_leads() {
-    let mut flights = Flights::new();
+    let mut flights = Flights::on(LaneId::FIRST);
     let flight = |at: u32, purpose| Flight { sent: BEGIN + MS * at, purpose };
     let plain = || Purpose::Query(Asked::Question(KEY));
     assert_eq!(flights.oldest(), None);
@@ -351,10 +357,10 @@ fn a_beat_is_planned_no_later_than_it_was() {
     for (at, planned) in [(9, 9), (10, 9), (8, 8)] {
         engine.beat_by(key, BEGIN + MS * at);
         assert_eq!(engine.entries.get(key).unwrap().beat_at, Some(BEGIN + MS * planned));
-        assert_eq!(engine.beats.len(), 1);
+        assert_eq!(engine.lanes[LaneId::FIRST].beats.len(), 1);
     }
     engine.no_beat(key);
-    assert!(engine.beats.is_empty());
+    assert!(engine.lanes[LaneId::FIRST].beats.is_empty());
 }
 
 #[test]
@@ -364,7 +370,7 @@ fn beats_leave_a_hundred_at_a_time() {
         let key = engine.entries.insert(Entry { at: At::Queued, ..entry() });
         engine.beat_by(key, BEGIN);
     }
-    engine.send_beats(BEGIN);
+    engine.send_beats(BEGIN, LaneId::FIRST);
     let mut sizes = Vec::new();
     while let Some(effect) = engine.poll_effect() {
         if let Effect::Send(Request { op: Op::Beat(beats), .. }) = effect {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::engine::Engine;
 use crate::engine::entry::At;
+use crate::engine::lanes::Lane;
 use crate::engine::slab::Key;
 use crate::time::Time;
 
@@ -27,17 +28,17 @@ impl<C: Clone> Engine<C> {
                 next = Some(next.map_or(at, |next| next.min(at)));
             }
         };
-        if self.link.up {
-            sooner(self.beats.first().map(|&(at, _)| at));
-            sooner(self.doubt_at());
+        for lane in self.lanes.iter().filter(|lane| lane.link.up) {
+            sooner(lane.beats.first().map(|&(at, _)| at));
+            sooner(self.doubt_at(lane));
         }
         next
     }
 
-    /// When the connection is to be doubted, if all goes on as it does.
-    fn doubt_at(&self) -> Option<Time> {
-        let oldest = self.flights.oldest().filter(|_| !self.link.doubted)?;
-        Some(self.link.doubt_at(oldest, self.options.request_timeout))
+    /// When a connection is to be doubted, if all goes on as it does.
+    fn doubt_at(&self, lane: &Lane) -> Option<Time> {
+        let oldest = lane.flights.oldest().filter(|_| !lane.link.doubted)?;
+        Some(lane.link.doubt_at(oldest, self.options.request_timeout))
     }
 
     /// Does what is due. Call it when [`Engine::next_wake`] has come, or more often.
@@ -55,8 +56,11 @@ impl<C: Clone> Engine<C> {
                 Due::Close => self.close_expired(),
             }
         }
-        if self.link.up && self.doubt_at().is_some_and(|at| at <= now) {
-            self.doubt();
+        for id in self.lanes.ids() {
+            let lane = &self.lanes[id];
+            if lane.link.up && self.doubt_at(lane).is_some_and(|at| at <= now) {
+                self.doubt(id);
+            }
         }
         self.send_due_beats(now);
     }
@@ -70,7 +74,7 @@ impl<C: Clone> Engine<C> {
         if entry.at == At::Held && entry.parting.is_none() && !planted!(LossNotTold) {
             sooner(entry.next_end());
         }
-        if entry.flight.is_none() && self.link.up && entry.retry_at > self.now {
+        if entry.flight.is_none() && self.lanes[entry.lane].link.up && entry.retry_at > self.now {
             sooner(entry.retry_at);
         }
         if let Some(until) = entry.spare_until.filter(|_| entry.parting.is_none()) {

@@ -1,0 +1,228 @@
+//! A store of two servers: names that begin with `b` are at the second, until they move.
+
+use std::time::Duration;
+
+use fencelock_engine::reply::{Body, Failure, Refusal, RefusalKind, Reply, Standing, State};
+use fencelock_engine::request::{Acquire, Op, Request};
+use fencelock_engine::{
+    Ask, Effect, Engine, Event, LaneId, LossReason, Name, Options, Outcome, Place, Time,
+};
+
+const A: LaneId = LaneId(0);
+const B: LaneId = LaneId(1);
+const SECOND: Duration = Duration::from_secs(1);
+/// How far the second server's clock is ahead of the first one's, in microseconds.
+const AHEAD: u64 = 3_600_000_000;
+const BEGIN: Time = Time::from_nanos(1_000_000_000);
+
+/// A client, and what it did.
+struct Two {
+    engine: Engine<u32>,
+    now: Time,
+    /// Requests that nobody has answered.
+    open: Vec<Request>,
+    granted: Vec<u32>,
+    failed: Vec<u32>,
+    lost: Vec<(u32, LossReason)>,
+    doubted: Vec<LaneId>,
+}
+
+impl Two {
+    fn new() -> Two {
+        let mut engine = Engine::new(Options::default(), [7; 32]).unwrap();
+        engine.set_places(|name| Place(u16::from(name.as_str().starts_with('b'))));
+        engine.assign(BEGIN, 1..=1, B);
+        let (granted, failed, lost) = Default::default();
+        let (open, doubted) = Default::default();
+        let mut two = Two { engine, now: BEGIN, open, granted, failed, lost, doubted };
+        two.up(A);
+        two.up(B);
+        two
+    }
+
+    fn store(&self, lane: LaneId) -> u64 {
+        1_800_000_000_000_000 + self.now.as_nanos() / 1_000 + u64::from(lane.0) * AHEAD
+    }
+
+    fn up(&mut self, lane: LaneId) {
+        let now = self.store(lane);
+        self.hear(lane, Event::Up { now });
+    }
+
+    fn hear(&mut self, lane: LaneId, event: Event) {
+        self.engine.handle_on(self.now, lane, event);
+        self.drain();
+    }
+
+    fn acquire(&mut self, name: &str, call: u32) {
+        let lock = self.engine.lock(&Name::new(name).unwrap());
+        self.engine.acquire(self.now, lock, Ask::local(1), call).unwrap();
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        while let Some(effect) = self.engine.poll_effect() {
+            match effect {
+                Effect::Send(request) => self.open.push(request),
+                Effect::Reconnect(doubt) => self.doubted.push(doubt.owed.lane()),
+                Effect::Complete(call, Outcome::Granted(_)) => self.granted.push(call),
+                Effect::Complete(call, _) => self.failed.push(call),
+                Effect::Lost(call, reason) => self.lost.push((call, reason)),
+                Effect::Wanted(_) | Effect::Note(_) => {}
+            }
+        }
+    }
+
+    /// One server answers all that it has: yes.
+    fn answer(&mut self, lane: LaneId) {
+        while let Some(at) = self.open.iter().position(|request| request.id.lane() == lane) {
+            let request = self.open.remove(at);
+            let lease = SECOND * 10;
+            let state = State { token: 5, end: 1_028, lease, ..State::bare(Standing::Granted) };
+            let body = match request.op {
+                Op::Acquire(_) => Body::Acquire(state),
+                Op::Beat(beats) => Body::Beat(beats.iter().map(|_| Ok(state.clone())).collect()),
+                op => panic!("{op:?}"),
+            };
+            let reply = Reply { now: self.store(lane), body };
+            self.hear(lane, Event::Reply { request: request.id, result: Ok(reply) });
+        }
+    }
+
+    /// Time passes while only these servers answer.
+    fn pass(&mut self, span: Duration, answering: &[LaneId]) {
+        let until = self.now + span;
+        while let Some(next) = self.engine.next_wake().filter(|next| *next <= until) {
+            self.now = self.now.max(next);
+            self.engine.wake(self.now);
+            self.drain();
+            for lane in answering {
+                self.answer(*lane);
+            }
+        }
+        self.now = until;
+    }
+
+    fn acquires(&self) -> Vec<(LaneId, Acquire)> {
+        let of = |request: &Request| match &request.op {
+            Op::Acquire(ask) => Some((request.id.lane(), ask.clone())),
+            _ => None,
+        };
+        self.open.iter().filter_map(of).collect()
+    }
+}
+
+#[test]
+fn a_silent_server_costs_its_own_holds_alone() {
+    let mut two = Two::new();
+    two.acquire("a", 1);
+    two.acquire("b", 2);
+    two.answer(A);
+    two.answer(B);
+    assert_eq!(two.granted, [1, 2]);
+    two.pass(SECOND * 120, &[A]);
+    assert_eq!(two.lost, [(2, LossReason::NotRenewed)]);
+    assert_eq!(two.doubted, [B], "only the silent connection is doubted");
+    // The other one takes new work all the while.
+    two.acquire("a2", 3);
+    two.answer(A);
+    assert_eq!(two.granted, [1, 2, 3]);
+}
+
+#[test]
+fn a_lost_connection_resets_no_other() {
+    let mut two = Two::new();
+    two.acquire("a", 1);
+    assert_eq!(two.acquires().len(), 1);
+    two.hear(B, Event::Down { reason: "cut".to_owned() });
+    two.acquire("b", 2);
+    assert_eq!(two.acquires().len(), 1, "nothing is sent to the one that is away");
+    two.answer(A);
+    assert_eq!(two.granted, [1]);
+    two.up(B);
+    let lanes: Vec<LaneId> = two.open.iter().map(|request| request.id.lane()).collect();
+    assert_eq!(lanes, [B], "what is at the other server does not show itself again");
+    two.answer(B);
+    assert_eq!(two.granted, [1, 2]);
+}
+
+#[test]
+fn a_batch_goes_to_one_server() {
+    let mut two = Two::new();
+    for (call, name) in ["a1", "b1", "a2", "b2"].into_iter().enumerate() {
+        two.acquire(name, call as u32);
+    }
+    two.answer(A);
+    two.answer(B);
+    two.pass(SECOND * 8, &[]);
+    let mut batches = Vec::new();
+    for request in &two.open {
+        let Op::Beat(beats) = &request.op else { panic!("{request:?}") };
+        let names: Vec<&str> = beats.iter().map(|beat| beat.lock.as_str()).collect();
+        batches.push((request.id.lane(), names));
+    }
+    assert_eq!(batches, [(A, vec!["a1", "a2"]), (B, vec!["b1", "b2"])]);
+}
+
+#[test]
+fn a_request_is_bounded_by_the_clock_of_its_server() {
+    let mut two = Two::new();
+    two.acquire("a", 1);
+    two.acquire("b", 2);
+    for (lane, ask) in two.acquires() {
+        let ahead = ask.not_after - two.store(lane);
+        assert!(ahead <= 60_000_000, "{lane:?}: {ahead} µs");
+    }
+    assert_eq!(two.acquires().len(), 2);
+}
+
+#[test]
+fn a_name_that_moved_is_asked_for_at_its_new_server() {
+    let mut two = Two::new();
+    two.acquire("b", 1);
+    let (lane, before) = two.acquires().remove(0);
+    assert_eq!(lane, B);
+    let request = two.open.remove(0).id;
+    two.engine.assign(two.now, 1..=1, A);
+    two.drain();
+    assert_eq!(two.open, [], "it is out still, and may have been done");
+    let message = "MOVED 1".to_owned();
+    let moved = Failure::Refused(Refusal { kind: RefusalKind::Again, message });
+    two.hear(B, Event::Reply { request, result: Err(moved) });
+    let (lane, after) = two.acquires().remove(0);
+    assert_eq!((lane, after.hold), (A, before.hold));
+    assert!(after.not_after < two.store(B), "by the new server's clock");
+    two.answer(A);
+    assert_eq!(two.granted, [1]);
+}
+
+#[test]
+fn a_hold_that_moved_is_renewed_at_its_new_server() {
+    let mut two = Two::new();
+    two.acquire("a", 1);
+    two.acquire("b", 2);
+    two.answer(A);
+    two.answer(B);
+    two.engine.assign(two.now, 1..=1, A);
+    two.drain();
+    let beats = |request: &Request| matches!(&request.op, Op::Beat(beats) if beats.len() == 1);
+    assert!(two.open.iter().all(|request| request.id.lane() == A && beats(request)));
+    assert_eq!(two.open.len(), 1, "it shows itself there at once, and it alone");
+    two.pass(SECOND * 120, &[A]);
+    assert_eq!((two.lost, two.doubted), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn a_server_that_needs_an_operator_fails_its_own_waits_alone() {
+    let mut two = Two::new();
+    two.acquire("a", 1);
+    two.acquire("b", 2);
+    let error =
+        fencelock_engine::Error::new(fencelock_engine::ErrorKind::Misconfigured, "no scripts");
+    two.hear(B, Event::Misconfigured(error));
+    assert_eq!(two.failed, [2]);
+    let b = two.engine.lock(&Name::new("b2").unwrap());
+    assert!(two.engine.acquire(two.now, b, Ask::local(1), 3).is_err());
+    two.answer(A);
+    assert_eq!(two.granted, [1]);
+}
