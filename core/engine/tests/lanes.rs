@@ -84,7 +84,7 @@ impl Two {
             let state = State { token: 5, end: 1_028, lease, ..State::bare(Standing::Granted) };
             let body = match request.op {
                 Op::Acquire(_) => Body::Acquire(state),
-                Op::Beat(beats) => Body::Beat(beats.iter().map(|_| Ok(state.clone())).collect()),
+                Op::Beat(beats) => Body::Beat(beats.iter().map(|_| Ok(state)).collect()),
                 op => panic!("{op:?}"),
             };
             let reply = Reply { now: self.store(lane), body };
