@@ -6,10 +6,11 @@ use crate::engine::slab::Key;
 use crate::engine::timer::Due;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Outcome};
+use crate::hold::LossReason;
 use crate::lane::LaneId;
 use crate::name::Name;
 use crate::options::Keeping;
-use crate::reply::{Body, Failure, LockInfo, RefusalKind, Reply};
+use crate::reply::{Body, Broken, Failure, LockInfo, RefusalKind, Reply};
 use crate::request::{Break, Mode, Op, Resize};
 use crate::time::Time;
 
@@ -131,7 +132,15 @@ impl<C: Clone> Engine<C> {
             Ok(reply) => match reply.body {
                 Body::Inspect(info) => Outcome::Inspected(info.map(|info| self.corrected(info))),
                 Body::List(names) => Outcome::Listed(names),
-                Body::Break(broken) => Outcome::Broken(broken),
+                Body::Break(broken) => {
+                    if let Op::Break(what) = &query.op
+                        && let Broken::Ended(_) = broken
+                    {
+                        let what = what.clone();
+                        self.end_broken(now, &what);
+                    }
+                    Outcome::Broken(broken)
+                }
                 Body::Resize(resized) => Outcome::Resized(resized),
                 Body::Revoke(told) => Outcome::Revoked(told),
                 _ => Outcome::Time(reply.now),
@@ -144,6 +153,27 @@ impl<C: Clone> Engine<C> {
             Err(Failure::Unknown | Failure::NotSent) => return,
         };
         self.end_query(key, outcome);
+    }
+
+    /// The client's own readers among those whom it broke. The store's word to each may come later than
+    /// the grant of the client's next request, which would only say that they are gone.
+    fn end_broken(&mut self, now: Time, what: &Break) {
+        let lock = self.names.get(&what.lock).and_then(|key| self.locks.get(*key));
+        let Some(lock) = lock else { return };
+        let readers = lock.readers.values().filter_map(|reader| reader.held);
+        let held: Vec<Key> = readers.chain(lock.seat).chain(lock.entry).collect();
+        for key in held {
+            let is_broken = self.entries.get(key).is_some_and(|entry| {
+                entry.mode == Mode::Shared
+                    && entry.at == At::Held
+                    && entry.parting.is_none()
+                    && entry.token <= what.token
+                    && what.hold.is_none_or(|hold| hold == entry.id)
+            });
+            if is_broken {
+                self.vanish(now, key, LossReason::Broken);
+            }
+        }
     }
 
     /// With what this client knows better than the store: how many wait within it.
