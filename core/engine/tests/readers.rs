@@ -296,6 +296,25 @@ fn the_loss_of_a_hold_is_told_to_all_who_read_by_it() {
 }
 
 #[test]
+fn a_client_that_breaks_its_own_readers_and_writes_tells_them_that_they_were_broken() {
+    let mut world = World::new(1);
+    let call = world.acquire(0, reads(1)).0;
+    let reader = world.granted(0, call);
+    let token = reader.token.get();
+    // The store's word to the readers comes later than the answers, as where it is polled for.
+    world.clients[0].deaf = true;
+    let now = world.time();
+    let what = Break { lock: Name::new("stock").unwrap(), token, hold: None };
+    world.clients[0].engine.break_lock(now, what, 1_000);
+    world.run();
+    let writer = world.take(0, 2);
+    assert_eq!(world.lost(0, call), Some(LossReason::Broken));
+    assert_eq!(world.release(0, reader.hold), Err(ErrorKind::Lost));
+    world.release(0, writer.hold).unwrap();
+    world.is_clean();
+}
+
+#[test]
 fn who_cannot_renew_is_told_in_time_and_so_are_all() {
     let mut world = World::new(2);
     let calls = [1, 2].map(|owner| world.acquire(0, reads(owner)).0);

@@ -1,6 +1,7 @@
 //! Questions to the store that concern no hold.
 
 use crate::engine::Engine;
+use crate::engine::entry::At;
 use crate::engine::flight::{Asked, Flight, Purpose};
 use crate::engine::slab::Key;
 use crate::engine::timer::Due;
