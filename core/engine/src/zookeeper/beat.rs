@@ -1,7 +1,7 @@
 //! Renewing holds and showing that waiters live. Nothing is written: a hold lasts as long as the
 //! session. The node itself is looked at, and who else is there.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::id::HoldId;
 use crate::reply::{Body, Failure, Push, Refusal, Standing, State};
@@ -223,7 +223,7 @@ impl Machine {
                 },
             )
         };
-        let mut latest: HashMap<&str, (u64, Mode)> = HashMap::new();
+        let mut latest: BTreeMap<&str, (u64, Mode)> = BTreeMap::new();
         for (_, place, token) in held() {
             let last = latest.entry(&place.parent).or_insert((token, place.mode));
             if token > last.0 {
