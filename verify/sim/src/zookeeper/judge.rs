@@ -80,7 +80,9 @@ impl World {
         grant: &fencelock_engine::Grant,
     ) {
         let Some(mut zk) = self.zk.take() else { return };
+        // Who joins readers has a check of its own: those whose nodes come next may read, too.
         if grant.how == fencelock_engine::How::Local
+            && mode == Mode::Exclusive
             && self.plan.profile == crate::plan::Profile::Calm
         {
             let options = &self.plan.options;
