@@ -3,11 +3,11 @@ use std::time::Duration;
 use crate::error::{Error, ErrorKind};
 use crate::event::Event;
 use crate::id::ClientId;
-use crate::redis::Inbox;
 use crate::redis::session::tests::{Answers, Reads, old, sound};
 use crate::redis::session::{
-    Input, Machine, NoSession, Note, Output, Protocol, Session, Terms, Wire,
+    Input, Machine, NoSession, Note, Output, Protocol, Server, Session, Terms, Wire,
 };
+use crate::redis::{Inbox, Node};
 use crate::time::Time;
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -19,7 +19,7 @@ fn terms() -> Terms {
         prefix: "fl:".to_owned(),
         db: 0,
         protocol: Protocol::Auto,
-        server: "host:6379".to_owned(),
+        server: Server::Fixed("host:6379".to_owned()),
         tls: false,
         connect_timeout: LIMIT,
         backoff_min: 10 * MILLI,
@@ -27,9 +27,14 @@ fn terms() -> Terms {
     }
 }
 
+fn node(number: u8) -> Node {
+    Node { host: format!("10.0.0.{number}"), port: 6379 }
+}
+
 /// What the machine asked for last, and has not been told of.
 #[derive(Debug)]
 enum Errand {
+    Seek,
     Login,
     Dial,
     Say(Wire, Vec<u8>),
@@ -70,10 +75,12 @@ impl World {
     fn drain(&mut self) {
         while let Some(output) = self.machine.poll_output() {
             let (word, errand) = match output {
+                Output::Seek => ("seek".to_owned(), Some(Errand::Seek)),
                 Output::Login => ("login".to_owned(), Some(Errand::Login)),
-                Output::Dial(wire) => {
+                Output::Dial(wire, node) => {
                     self.reads[wire as usize] = Reads::default();
-                    (format!("dial {wire:?}"), Some(Errand::Dial))
+                    let to = node.map_or(String::new(), |node| format!(" {node}"));
+                    (format!("dial {wire:?}{to}"), Some(Errand::Dial))
                 }
                 Output::Say(wire, bytes) => {
                     let word = if bytes.is_empty() { "hear" } else { "say" };
@@ -117,6 +124,7 @@ impl World {
     fn run(&mut self, piece: usize) -> bool {
         match self.errand.take() {
             None => return false,
+            Some(Errand::Seek) => self.handle(Input::Found(node(1))),
             Some(Errand::Login) => self.handle(Input::Login(None)),
             Some(Errand::Dial) => self.handle(Input::Dialled),
             Some(Errand::Say(wire, bytes)) => {
