@@ -419,3 +419,96 @@ fn what_comes_late_is_nothing() {
     assert!(world.log().is_empty());
     is_step(world.wait(), 10);
 }
+
+fn sought(answers: Answers) -> World {
+    let server = Server::Sought("the master 'shop'".to_owned());
+    World::new(Terms { server, ..terms() }, answers)
+}
+
+/// A server that has become a replica.
+fn replica(words: &[String]) -> String {
+    match words[0].as_str() {
+        "ROLE" => {
+            "*5\r\n$5\r\nslave\r\n$8\r\n10.0.0.2\r\n:6379\r\n$9\r\nconnected\r\n:1\r\n".to_owned()
+        }
+        _ => sound(words),
+    }
+}
+
+#[test]
+fn a_master_is_sought_before_each_attempt_and_must_say_that_it_is_one() {
+    let mut world = sought(sound);
+    world.serve();
+    assert_eq!(world.log()[..3], ["seek", "login", "dial Main 10.0.0.1:6379"]);
+    assert!(world.session.is_some());
+    world.lose();
+    world.wait();
+    assert_eq!(world.log()[0], "seek");
+
+    let mut world = sought(replica);
+    world.serve();
+    let log = world.log();
+    let why = "down: 10.0.0.1:6379: it is no master but a slave";
+    assert_eq!(log[log.len() - 2..], ["abandon", why]);
+    is_step(world.wait(), 10);
+    assert_eq!(world.log(), ["seek"]);
+}
+
+#[test]
+fn when_the_master_is_another_all_that_leads_to_the_old_one_ends_at_once() {
+    for doubted in [false, true] {
+        let mut world = sought(sound);
+        world.serve();
+        if doubted {
+            world.handle(Input::Doubt(true));
+            world.wait();
+        }
+        world.log();
+        world.handle(Input::Moved("another".to_owned()));
+        let log = world.log();
+        let begun = if doubted { &["abandon"][..] } else { &[] };
+        assert_eq!(log, [begun, &["give up: another", "seek"]].concat());
+        assert!(!world.machine.is_doubting());
+        world.serve();
+        assert!(world.session.is_some());
+    }
+    // On the way there, and in the pause after it was in vain.
+    let mut world = sought(sound);
+    world.run(usize::MAX);
+    world.log();
+    world.handle(Input::Moved("another".to_owned()));
+    assert_eq!(world.log(), ["abandon", "seek"]);
+    world.errand = None;
+    world.handle(Input::Failed(NoSession::Later("nobody knows".to_owned())));
+    assert_eq!(world.log(), ["abandon", "down: nobody knows"]);
+    world.handle(Input::Moved("another".to_owned()));
+    assert_eq!(world.log(), ["seek"]);
+}
+
+#[test]
+fn a_session_that_lives_is_kept_while_nobody_says_who_the_master_is() {
+    let mut world = sought(sound);
+    world.serve();
+    world.handle(Input::Doubt(true));
+    world.wait();
+    for why in [misconfigured(), NoSession::Later("nobody knows".to_owned())] {
+        world.log();
+        assert!(matches!(world.errand.take(), Some(Errand::Seek)));
+        world.handle(Input::Failed(why));
+        let log = world.log();
+        assert_eq!(log[0], "abandon");
+        assert!(log[1].starts_with("Unanswered"), "{log:?}");
+        assert!(world.session.is_some());
+        world.wait();
+    }
+    // What the server itself wants mended, ends it.
+    world.run(usize::MAX);
+    world.errand = None;
+    world.log();
+    world.handle(Input::Failed(misconfigured()));
+    let log = world.log();
+    assert_eq!(
+        log[1..],
+        ["give up: 10.0.0.1:6379: mend it", "misconfigured: 10.0.0.1:6379: mend it"]
+    );
+}
