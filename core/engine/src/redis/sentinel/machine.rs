@@ -19,6 +19,9 @@ const EVERY: Duration = Duration::from_secs(2);
 /// How long the others may take once one has answered.
 const OTHERS: Duration = Duration::from_millis(300);
 
+/// How long most of them must say a lower epoch than is known until that is forgotten.
+const BEHIND: Duration = Duration::from_secs(10);
+
 /// Whom to ask, and for whom.
 #[derive(Clone, Debug)]
 pub struct Terms {
@@ -81,6 +84,8 @@ pub struct Machine {
     lines: Vec<Line>,
     /// The master under the highest epoch that was heard of.
     known: Option<Report>,
+    /// Since when most of them say a lower one, and none says otherwise.
+    behind: Option<Time>,
     /// The one that was found last.
     found: Option<Node>,
     /// Since when somebody waits to hear who it is, and when the first answered.
@@ -98,6 +103,7 @@ impl Machine {
             lines: terms.sentinels.iter().map(line).collect(),
             random: ChaCha8Rng::from_seed(seed),
             known: None,
+            behind: None,
             found: None,
             seek: None,
             outputs: VecDeque::new(),
@@ -179,7 +185,7 @@ impl Machine {
         let mut out = Vec::new();
         let line = &mut self.lines[at];
         line.ask(now, &self.terms.master, &mut out);
-        line.ask_at = now + EVERY;
+        line.ask_at = if planted!(SentinelsNotAskedAgain) { Time::MAX } else { now + EVERY };
         self.outputs.push_back(Output::Say(at, out));
     }
 
@@ -189,7 +195,7 @@ impl Machine {
         let was_ready = line.is_ready();
         let heard = line.receive(now, bytes, &self.terms.master, &mut out);
         if !was_ready && line.is_ready() {
-            line.ask_at = now + EVERY;
+            line.ask_at = if planted!(SentinelsNotAskedAgain) { Time::MAX } else { now + EVERY };
         }
         if !out.is_empty() {
             self.outputs.push_back(Output::Say(at, out));
@@ -204,7 +210,7 @@ impl Machine {
                 if heard.switched {
                     self.ask(now, at);
                 }
-                self.look();
+                self.look(now);
             }
             Err(why) => {
                 self.outputs.push_back(Output::Close(at));
@@ -221,13 +227,17 @@ impl Machine {
     }
 
     /// Whether what is said now makes the master that was found another.
-    fn look(&mut self) {
+    fn look(&mut self, now: Time) {
         let reports: Vec<Report> = self.lines.iter().filter_map(Line::report).cloned().collect();
-        let Some(best) = votes::count(&reports, self.lines.len(), self.known.as_ref()) else {
-            return;
-        };
+        let behind = votes::are_behind(&reports, self.lines.len(), self.known.as_ref());
+        self.behind = behind.then(|| self.behind.unwrap_or(now));
+        if self.behind.is_some_and(|since| now >= since + BEHIND) {
+            self.known = None;
+        }
+        let Some(best) = votes::count(&reports, self.known.as_ref()) else { return };
         let node = self.reached(&best.node);
-        if self.seek.is_none() && self.found.as_ref().is_some_and(|found| *found != node) {
+        let moved = self.found.as_ref().is_some_and(|found| *found != node);
+        if self.seek.is_none() && moved && !planted!(MasterNotLeft) {
             let master = &self.terms.master;
             let reason =
                 format!("Sentinels say that '{master}' is {node} now (epoch {})", best.epoch);

@@ -99,7 +99,8 @@ impl Attempt {
         let (purpose, protocol) = match self.wire() {
             Wire::Main => {
                 let (client, db) = (self.terms.client.clone(), self.terms.db);
-                let master = matches!(self.terms.server, Server::Sought(_));
+                let sought = matches!(self.terms.server, Server::Sought(_));
+                let master = sought && !planted!(RoleNotAsked);
                 (Purpose::Requests { client, channel, db, master }, self.terms.protocol)
             }
             Wire::Apart => (Purpose::Pushes { channel }, Protocol::Resp2),

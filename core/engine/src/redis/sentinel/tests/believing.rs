@@ -75,7 +75,9 @@ fn sentinels_that_were_set_up_anew_are_believed_when_nobody_says_otherwise() {
     host.sentinels[2] = Away;
     host.cut(2);
     assert_eq!(host.said(), []);
-    host.pass(MILLI * 2_000);
+    host.pass(MILLI * 9_000);
+    assert_eq!(host.said(), [], "nor is it long");
+    host.pass(MILLI * 5_000);
     assert_eq!(host.said(), [Said::Moved]);
     host.seek();
     assert_eq!(host.said(), [found(2)]);
