@@ -1,6 +1,12 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-about="Rust: against servers of our own (Redis)"
+about="Rust: against servers of our own (Redis, alone and behind Sentinels)"
 
 needs() { needs_nextest && needs_redis; }
 
-run() { nextest --workspace --exclude fencelock-sim -E "($server_tests) - ($zookeeper_tests)"; }
+run() {
+    local status=0
+    nextest --workspace --exclude fencelock-sim \
+        -E "($server_tests) - ($zookeeper_tests | $sentinel_tests)" || status=$?
+    libtest -p fencelock --test behaviour sentinel:: || status=$?
+    return "$status"
+}

@@ -13,7 +13,8 @@ use crate::url::{ClientOptions, StoreUrl};
 /// Options of a [`Client`](crate::Client); from [`Client::builder`](crate::Client::builder).
 ///
 /// The same options may stand in the URL's query: `lease`, `claim`, `request_timeout`,
-/// `connect_timeout`, `retention` with a unit (`10s`, `500ms`, `2m`), `label`. What is set here wins.
+/// `connect_timeout`, `retention`, `clock_slack` with a unit (`10s`, `500ms`, `2m`), `label`. What is
+/// set here wins.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), fencelock::Error> {
@@ -39,6 +40,9 @@ pub struct Builder {
 
 /// How long connecting may take unless said otherwise.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How far apart the clocks of servers may be that take over from each other, unless said otherwise.
+const CLOCK_SLACK: Duration = Duration::from_millis(100);
 
 impl Builder {
     pub(crate) fn new(url: &str) -> Builder {
@@ -95,6 +99,16 @@ impl Builder {
     #[must_use]
     pub fn retention(mut self, retention: Duration) -> Builder {
         self.set.retention = Some(retention);
+        self
+    }
+
+    /// How far apart the clocks of servers may be that take over from each other: so much earlier a
+    /// holder stops trusting its hold, and leases are at least ten times as long. Default 100 ms where
+    /// the URL names servers that do (`redis+sentinel://`), otherwise 0; set it where a single address
+    /// leads to another server after a failover. At most 60 s.
+    #[must_use]
+    pub fn clock_slack(mut self, slack: Duration) -> Builder {
+        self.set.clock_slack = Some(slack);
         self
     }
 
@@ -172,6 +186,8 @@ impl Builder {
         if let Some(count) = self.max_waiters {
             options.max_waiters = count;
         }
+        let slack = url.takes_over().then_some(CLOCK_SLACK);
+        options.clock_slack = set.clock_slack.or(slack).unwrap_or_default();
         options.check()?;
         Ok(Resolved {
             url,

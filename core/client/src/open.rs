@@ -28,7 +28,12 @@ impl StoreOptions {
     pub(crate) fn url(&self, text: &str) -> Result<(StoreUrl, ClientOptions)> {
         #[cfg(feature = "redis")]
         if let Some(redis) = &self.redis {
-            let url = StoreUrl { kind: Kind::Redis, text: format!("redis://{}", redis.address) };
+            let scheme = match redis.address {
+                fencelock_redis::Address::Sentinel(_) => "redis+sentinel",
+                _ => "redis",
+            };
+            let text = format!("{scheme}://{}", redis.address);
+            let url = StoreUrl { kind: Kind::Redis, text };
             return Ok((url, ClientOptions::default()));
         }
         StoreUrl::split(text)

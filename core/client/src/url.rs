@@ -33,15 +33,8 @@ pub struct StoreUrl {
 }
 
 /// Schemes that are meant to come.
-const PLANNED: [&str; 7] = [
-    "redis+sentinel",
-    "rediss+sentinel",
-    "redis+cluster",
-    "redis+quorum",
-    "postgres",
-    "postgresql",
-    "mysql",
-];
+const PLANNED: [&str; 6] =
+    ["redis+cluster", "rediss+cluster", "redis+quorum", "postgres", "postgresql", "mysql"];
 
 impl StoreUrl {
     /// Reads a URL.
@@ -53,10 +46,15 @@ impl StoreUrl {
         StoreUrl::split(text).map(|(url, _)| url)
     }
 
-    /// The scheme: `memory`, `sqlite`, `redis`, `rediss`, `redis+unix` (or `valkey`, `valkeys`,
-    /// `valkey+unix`, which mean the same), `zk` or `zks`.
+    /// The scheme: `memory`, `sqlite`, `redis`, `rediss`, `redis+unix`, `redis+sentinel`,
+    /// `rediss+sentinel` (or `valkey…`, which mean the same), `zk` or `zks`.
     pub fn scheme(&self) -> &str {
         self.text.split_once(':').map_or("", |(scheme, _)| scheme)
+    }
+
+    /// Whether it names several servers, one of which keeps a lock after another.
+    pub(crate) fn takes_over(&self) -> bool {
+        self.scheme().ends_with("+sentinel")
     }
 
     /// Reads a URL, and takes the client's own options out of its query.
@@ -70,7 +68,10 @@ impl StoreUrl {
         let kind = match scheme {
             "memory" => Kind::Memory,
             "sqlite" => Kind::Sqlite,
-            "redis" | "rediss" | "redis+unix" | "valkey" | "valkeys" | "valkey+unix" => Kind::Redis,
+            "redis" | "rediss" | "redis+unix" | "valkey" | "valkeys" | "valkey+unix"
+            | "redis+sentinel" | "rediss+sentinel" | "valkey+sentinel" | "valkeys+sentinel" => {
+                Kind::Redis
+            }
             "zk" | "zks" => Kind::ZooKeeper,
             planned if PLANNED.contains(&planned) => {
                 return Err(Error::new(
@@ -88,7 +89,7 @@ impl StoreUrl {
                 };
                 return Err(invalid(format!(
                     "unknown store{named}; there are memory:, sqlite:, redis://, rediss://, \
-                     redis+unix://, zk:// and zks://"
+                     redis+unix://, redis+sentinel://, zk:// and zks://"
                 )));
             }
         };
@@ -108,6 +109,7 @@ impl StoreUrl {
                 "request_timeout" => &mut options.request_timeout,
                 "connect_timeout" => &mut options.connect_timeout,
                 "retention" => &mut options.retention,
+                "clock_slack" => &mut options.clock_slack,
                 "label" => {
                     options.label = Some(decode(value)?);
                     continue;
@@ -168,6 +170,7 @@ pub(crate) struct ClientOptions {
     pub(crate) request_timeout: Option<Duration>,
     pub(crate) connect_timeout: Option<Duration>,
     pub(crate) retention: Option<Duration>,
+    pub(crate) clock_slack: Option<Duration>,
     pub(crate) label: Option<String>,
 }
 
@@ -180,6 +183,7 @@ impl ClientOptions {
             request_timeout: self.request_timeout.or(other.request_timeout),
             connect_timeout: self.connect_timeout.or(other.connect_timeout),
             retention: self.retention.or(other.retention),
+            clock_slack: self.clock_slack.or(other.clock_slack),
             label: self.label.or(other.label),
         }
     }

@@ -23,6 +23,14 @@ macro_rules! on_every_store {
                 }
             }
         )*)* }
+        mod sentinel { $($(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                if let Some(world) = crate::World::sentinel() {
+                    crate::suite::$module::$case(&world).await
+                }
+            }
+        )*)* }
         mod zookeeper { $($(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
@@ -144,6 +152,14 @@ macro_rules! blocking_on_every_store {
             #[test]
             fn $case() {
                 if let Some(world) = crate::World::redis() {
+                    crate::suite::blocking::$case(&world)
+                }
+            }
+        )* }
+        mod blocking_sentinel { $(
+            #[test]
+            fn $case() {
+                if let Some(world) = crate::World::sentinel() {
                     crate::suite::blocking::$case(&world)
                 }
             }

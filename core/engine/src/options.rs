@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind};
+use crate::validity::Drift;
 
 /// The shortest lease that leaves room for renewal on a busy machine.
 pub const MIN_LEASE: Duration = Duration::from_millis(100);
@@ -45,6 +46,9 @@ pub struct Options {
     pub retention: Duration,
     /// How many waiters one client may have. More are refused. Default 1,000,000.
     pub max_waiters: usize,
+    /// Taken off every validity beside drift, where another server may take over whose clock is ahead by
+    /// so much. Leases are at least ten times it. Default 0: one server keeps the lock.
+    pub clock_slack: Duration,
     /// How the store keeps holds. Follows from the store, not from taste.
     pub keeping: Keeping,
 }
@@ -72,6 +76,7 @@ impl Default for Options {
             request_timeout: Duration::from_secs(3),
             retention: RETENTION,
             max_waiters: 1_000_000,
+            clock_slack: Duration::ZERO,
             keeping: Keeping::Leases,
         }
     }
@@ -88,13 +93,44 @@ impl Options {
         span.saturating_add(span.saturating_mul(ahead) / self.crowd)
     }
 
+    /// What is taken off every lease.
+    pub fn drift(&self) -> Drift {
+        let slack = if planted!(SlackIgnored) { Duration::ZERO } else { self.clock_slack };
+        Drift { slack }
+    }
+
+    /// Checks that a lease lies within its range.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] when it does not.
+    pub fn check_lease(&self, lease: Duration) -> Result<(), Error> {
+        let least = MIN_LEASE.max(self.clock_slack.saturating_mul(10));
+        if lease < least || lease > MAX_LEASE {
+            let why = match self.clock_slack.is_zero() {
+                true => String::new(),
+                false => format!(" (ten times clock_slack, {:?})", self.clock_slack),
+            };
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!(
+                    "a lease must lie between {least:?}{why} and 7 days; this one is {lease:?}"
+                ),
+            ));
+        }
+        Ok(())
+    }
+
     /// Checks the ranges.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] names the first option that is out of its range.
     pub fn check(&self) -> Result<(), Error> {
-        check_lease(self.lease)?;
-        let wrong = if self.claim < MIN_LEASE || self.claim > Duration::from_secs(60) {
+        self.check_lease(self.lease)?;
+        let wrong = if self.clock_slack > Duration::from_secs(60) {
+            "clock_slack must be at most 60 s"
+        } else if self.claim < self.clock_slack * 10 {
+            "claim must be at least ten times clock_slack"
+        } else if self.claim < MIN_LEASE || self.claim > Duration::from_secs(60) {
             "claim must lie between 100 ms and 60 s"
         } else if self.request_timeout < Duration::from_millis(10) {
             "request_timeout must be at least 10 ms"
@@ -113,21 +149,7 @@ impl Options {
 
 /// What a client's URL may say of the client itself, on every store: for messages that name a store's own.
 pub const CLIENT_PARAMETERS: &str =
-    "lease, claim, request_timeout, connect_timeout, retention and label";
-
-/// Checks that a lease lies within its range.
-///
-/// # Errors
-/// [`ErrorKind::InvalidArgument`] when it does not.
-pub fn check_lease(lease: Duration) -> Result<(), Error> {
-    if lease < MIN_LEASE || lease > MAX_LEASE {
-        return Err(Error::new(
-            ErrorKind::InvalidArgument,
-            format!("a lease must lie between 100 ms and 7 days; this one is {lease:?}"),
-        ));
-    }
-    Ok(())
-}
+    "lease, claim, request_timeout, connect_timeout, retention, clock_slack and label";
 
 #[cfg(test)]
 mod tests {

@@ -47,10 +47,13 @@ pub enum Bias {
     Readers,
     /// Names are semaphores.
     Permits,
+    /// Servers take over from each other that lack nothing, and whose clocks differ by no more than clients
+    /// allow for.
+    TakeOvers,
 }
 
-/// The seeds of [`Bias::Readers`] and [`Bias::Permits`]: so many, from once and twice this number on.
-const SHARED_SEEDS: u64 = 1_000_000_000_000;
+/// Each of [`Bias::APART`] has so many seeds: from once, twice, and so on this number on.
+const APART_SEEDS: u64 = 1_000_000_000_000;
 /// What else their plans are bent towards, now and then.
 const BESIDES: [Bias; 7] = [
     Bias::Strays,
@@ -63,6 +66,9 @@ const BESIDES: [Bias; 7] = [
 ];
 
 impl Bias {
+    /// Those whose seeds are no other plan's.
+    pub const APART: [Bias; 3] = [Bias::Readers, Bias::Permits, Bias::TakeOvers];
+
     /// The bias that a name stands for.
     pub fn named(name: &str) -> Option<Bias> {
         Some(match name {
@@ -78,6 +84,7 @@ impl Bias {
             "far" => Bias::Far,
             "readers" => Bias::Readers,
             "permits" => Bias::Permits,
+            "take-overs" => Bias::TakeOvers,
             _ => return None,
         })
     }
@@ -90,18 +97,16 @@ impl Bias {
     /// The stores that such runs are played on without being asked for one.
     pub fn stores(self) -> &'static [StoreKind] {
         match self {
-            Bias::Permits => &[StoreKind::Record, StoreKind::Redis],
+            Bias::Permits | Bias::TakeOvers => &[StoreKind::Record, StoreKind::Redis],
             _ => &[StoreKind::Record, StoreKind::Redis, StoreKind::ZooKeeper],
         }
     }
 
-    /// The first seed from `seed` on that is bent so. Names that several hold together have seeds of
-    /// their own: the one that stands where `seed` stands among its kind.
+    /// The first seed from `seed` on that is bent so. Of those [`APART`](Bias::APART) it is the one that
+    /// stands where `seed` stands among its kind.
     pub fn next(self, seed: u64) -> u64 {
-        if self.shares() {
-            let first = SHARED_SEEDS * if self == Bias::Readers { 1 } else { 2 };
-            // Another kind's seeds are as many as these.
-            return first + seed % SHARED_SEEDS;
+        if let Some(kind) = Bias::APART.iter().position(|it| *it == self) {
+            return APART_SEEDS * (kind as u64 + 1) + seed % APART_SEEDS;
         }
         (seed..).find(|seed| Bias::of(*seed).0 == self).unwrap_or(u64::MAX)
     }
@@ -114,10 +119,9 @@ impl Bias {
     /// The bias of a seed.
     pub(crate) fn of(seed: u64) -> (Bias, Dice) {
         let mut dice = Dice::new(seed ^ 0x6269_6173 << 32);
-        match seed / SHARED_SEEDS {
-            1 => return (Bias::Readers, dice),
-            2 => return (Bias::Permits, dice),
-            _ => {}
+        let kind = (seed / APART_SEEDS).checked_sub(1).map(|kind| kind as usize);
+        if let Some(bias) = kind.and_then(|kind| Bias::APART.get(kind)) {
+            return (*bias, dice);
         }
         let bias = match dice.below(24) {
             0 | 4 => Bias::Strays,
@@ -238,6 +242,7 @@ impl Bias {
                 few.apply(plan);
             }
             Bias::Rests => bend_rests(plan, dice),
+            Bias::TakeOvers => bend_take_overs(plan, dice),
             Bias::Readers => {
                 habits.read = dice.pick(&[300, 600, 600, 850]);
                 habits.breaks = dice.pick(&[0, 0, 10]);
@@ -305,6 +310,24 @@ fn bend_shared(plan: &mut Plan, dice: &mut Dice) {
         plan.client_ppm.resize(plan.clients, 0);
         plan.polling.resize(plan.clients, false);
     }
+}
+
+fn bend_take_overs(plan: &mut Plan, dice: &mut Dice) {
+    plan.profile = Profile::Server;
+    let options = &mut plan.options;
+    // Leases and claims are ten times it at least.
+    options.clock_slack = options.lease.min(options.claim) / 10;
+    let habits = &mut plan.habits;
+    (habits.lease, habits.breaks) = (400, 0);
+    habits.nap = habits.nap.max(100);
+    let slack = options.clock_slack.as_nanos() as u64;
+    plan.faults.clear();
+    for _ in 0..dice.between(1, 5) {
+        let at = dice.between(10 * MS, plan.quiet_at - 1);
+        let ahead = dice.between(0, slack);
+        plan.faults.push((at, Fault::TakeOver { ahead, span: dice.between(MS, 200 * MS) }));
+    }
+    plan.faults.sort_by_key(|(at, _)| *at);
 }
 
 fn bend_rests(plan: &mut Plan, dice: &mut Dice) {

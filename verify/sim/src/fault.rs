@@ -2,7 +2,7 @@
 
 use fencelock_engine::plant::{self, Bug};
 
-use crate::clock::Instant;
+use crate::clock::{Instant, US};
 use crate::cover::Cover;
 use crate::event::Event;
 use crate::world::World;
@@ -49,6 +49,9 @@ pub enum Fault {
     Restart { memory: Memory, span: u64 },
     /// A replica takes over that is `lag` behind and whose clock differs.
     Failover { lag: u64, skew: i64, span: u64 },
+    /// A replica takes over that lacks nothing, and whose clock is so far ahead of the first server's: by
+    /// no more than clients allow for.
+    TakeOver { ahead: u64, span: u64 },
     /// The store's clock steps.
     ClockStep { micros: i64 },
     /// Every key goes.
@@ -81,6 +84,7 @@ impl Fault {
             | Fault::Overload { span, .. }
             | Fault::Restart { span, .. }
             | Fault::Failover { span, .. }
+            | Fault::TakeOver { span, .. }
             | Fault::Refuse { span, .. }
             | Fault::Foreign { span, .. }
             | Fault::Mute { span } => *span = most.min(*span),
@@ -102,6 +106,7 @@ impl Fault {
             | Fault::Overload { span, .. }
             | Fault::Restart { span, .. }
             | Fault::Failover { span, .. }
+            | Fault::TakeOver { span, .. }
             | Fault::Refuse { span, .. } => span,
             Fault::Slow { by, span, .. } => by + span,
             Fault::Jump { by, .. } | Fault::Suspend { by } => by,
@@ -194,6 +199,18 @@ impl World {
                 if skew != 0 {
                     self.cover.add(Cover::FailoverSkewed);
                 }
+                self.server_down(span);
+            }
+            Fault::TakeOver { ahead, span } => {
+                let micros = (ahead / US) as i64 - self.server.ahead;
+                let before = self.server.clock.read(self.now);
+                self.server.clock.step(micros);
+                self.server.ahead += micros;
+                if micros < 0 {
+                    self.checks.token.goes_back(before, self.server.clock.read(self.now));
+                    self.checks.sharing.goes_back();
+                }
+                self.cover.add(Cover::TakenOver);
                 self.server_down(span);
             }
             Fault::ClockStep { micros } => {

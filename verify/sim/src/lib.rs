@@ -23,6 +23,7 @@ mod queue;
 pub mod redis;
 mod runner;
 mod scene;
+pub mod sentinel;
 mod server;
 mod settle;
 pub mod shrink;

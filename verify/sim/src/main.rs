@@ -275,7 +275,7 @@ fn quick() -> ExitCode {
         for seed in 1..=seeds {
             tally.add(&runner.run(seed, kind, Trace::silent()));
         }
-        for bias in [Bias::Readers, Bias::Permits] {
+        for bias in Bias::APART {
             for seed in (0..seeds / SHARED).filter(|_| bias.stores().contains(&kind)) {
                 tally.add(&runner.run(bias.next(1 + seed), kind, Trace::silent()));
             }
@@ -317,8 +317,8 @@ fn deep(args: &Args) -> ExitCode {
         for (kind, tally, spent) in &mut tallies {
             let begun = Instant::now();
             tally.add(&runner.run(seed, *kind, Trace::silent()));
-            // Now and then one in which several hold a name together.
-            for bias in [Bias::Readers, Bias::Permits] {
+            // Now and then one of those whose seeds are their own.
+            for bias in Bias::APART {
                 if args.bias.is_none() && seed.is_multiple_of(4) && bias.stores().contains(kind) {
                     tally.add(&runner.run(bias.next(seed / 4), *kind, Trace::silent()));
                 }

@@ -290,6 +290,11 @@ impl Plan {
         self.bias.shares()
     }
 
+    /// The shortest lease that may be asked for, in nanoseconds.
+    pub(crate) fn shortest_lease(&self) -> u64 {
+        (10 * self.options.clock_slack.as_nanos() as u64).max(100 * MS)
+    }
+
     /// The longest lease that a caller may ask for.
     pub fn longest_lease(&self) -> Duration {
         self.options.lease * 2

@@ -29,19 +29,23 @@ pub enum Place {
     Scripts(&'static [(&'static str, &'static str)]),
     /// In ZooKeeper's lock machine, or in the engine above it.
     ZooKeeper(Bug),
-    /// In the engine or the rules in Rust, where several hold a name together.
+    /// In the engine or the rules in Rust, in plans whose seeds are their own: where several hold a name
+    /// together, or servers take over from each other.
     Shared(Bias, Bug),
     /// In ZooKeeper's lock machine, where several hold a name together.
     ZooKeeperShared(Bias, Bug),
 }
 
-/// The number of a counter-example. Those of shared holds and of permits are counted apart.
+/// The number of a counter-example. Those of shared holds and of permits are counted apart, and so are
+/// those of servers that take over from each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Row {
     /// As `83`.
     Lock(u32),
     /// As `M83`.
     Shared(u32),
+    /// As `D120`.
+    Deployed(u32),
 }
 
 impl fmt::Display for Row {
@@ -49,6 +53,7 @@ impl fmt::Display for Row {
         match self {
             Row::Lock(row) => f.pad(&format!("{row}")),
             Row::Shared(row) => f.pad(&format!("M{row}")),
+            Row::Deployed(row) => f.pad(&format!("D{row}")),
         }
     }
 }
@@ -57,8 +62,11 @@ impl FromStr for Row {
     type Err = ParseIntError;
 
     fn from_str(text: &str) -> Result<Row, ParseIntError> {
-        match text.strip_prefix('M') {
-            Some(row) => row.parse().map(Row::Shared),
+        if let Some(row) = text.strip_prefix('M') {
+            return row.parse().map(Row::Shared);
+        }
+        match text.strip_prefix('D') {
+            Some(row) => row.parse().map(Row::Deployed),
             None => text.parse().map(Row::Lock),
         }
     }
@@ -133,6 +141,11 @@ pub const TABLE: &[Planted] = &[
     code(17, Bug::TryPassesWaiters, "a try takes what was handed to a waiter"),
     code(18, Bug::TokenOnlyCounts, "tokens only count, whatever the clock says"),
     code(19, Bug::FailoverNotExcused, "the checker is not told of a failover"),
+    Planted {
+        row: Row::Deployed(172),
+        what: "clocks of servers that take over from each other are taken to agree",
+        place: Place::Shared(Bias::TakeOvers, Bug::SlackIgnored),
+    },
     code(20, Bug::CounterStartsAgain, "a lost counter starts again from 1"),
     code(39, Bug::BlocksOutrunClock, "blocks are reserved faster than the clock runs"),
     code(40, Bug::BlockNotReserved, "a successor's tokens lie in its predecessor's block"),

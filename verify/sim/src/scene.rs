@@ -47,6 +47,7 @@ pub enum Scene {
     ClockForward,
     Forget,
     Evict,
+    TakeOver,
     Lag,
     Skew,
     Double,
@@ -138,6 +139,7 @@ impl Shop {
                 ClockForward,
                 Forget,
                 Evict,
+                TakeOver,
                 Lag,
                 Skew,
                 Double,
@@ -240,6 +242,9 @@ impl Scene {
             (Forget, _) => "the server restarts empty, or is flushed",
             (Evict, _) => "a lock's key is evicted or deleted",
             (Lag, Shop::Sqlite) => "an older copy of the file is put back",
+            (TakeOver, _) => {
+                "failover to a replica that has everything, its clock ahead by up to `clock_slack`"
+            }
             (Lag, _) => "failover to a replica that lags",
             (Skew, _) => "failover to a replica that lags and whose clock is ahead",
             (Double, _) => "the data are lost while the clock is behind (the double fault)",
@@ -261,9 +266,8 @@ impl Scene {
             Pushes | FollowerLag => Profile::Pushes,
             Messages | Cuts | Slow | Moved => Profile::Network,
             Pause | Crash | ClientClock | Suspend | Expired | CuratorPause => Profile::Clients,
-            StorePause | Restart | ReadOnly | MemoryFull | Busy | Mute | ScriptFlush | Foreign => {
-                Profile::Server
-            }
+            StorePause | TakeOver | Restart | ReadOnly | MemoryFull | Busy | Mute | ScriptFlush
+            | Foreign => Profile::Server,
             ClockBack | ClockForward | FollowerCut => Profile::Clock,
             Forget | Evict | Lag | Skew | Double | Leader | Deleted => Profile::Loss,
             Readers(_) | Permits(_) => self.fault().profile(),
@@ -297,6 +301,7 @@ impl Scene {
             (ClockForward, _) => Cover::ClockForward,
             (Forget | Double, _) => Cover::MemoryLostWhileHeld,
             (Evict, _) => Cover::Evicted,
+            (TakeOver, _) => Cover::TakenOver,
             (Lag, _) => Cover::FailoverWhileHeld,
             (Skew, _) => Cover::FailoverSkewed,
             (Expired, _) => Cover::ZkExpired,
@@ -342,6 +347,11 @@ impl Scene {
         }
         self.share(&mut plan, &mut dice);
         match self.fault() {
+            TakeOver => {
+                // Leases and claims are ten times it at least.
+                let short = plan.options.lease.min(plan.options.claim);
+                plan.options.clock_slack = short / 10;
+            }
             Pushes => {
                 plan.hazards.lose_push = dice.pick(&[100, 600, 1000]);
                 plan.hazards.double_push = 300;
@@ -421,6 +431,10 @@ impl Scene {
                 _ => Fault::Restart { memory: Memory::Lost, span: span / 2 },
             },
             Evict => Fault::Evict { lock },
+            TakeOver => {
+                let ahead = dice.between(0, plan.options.clock_slack.as_nanos() as u64);
+                Fault::TakeOver { ahead, span: span / 2 }
+            }
             Lag => Fault::Failover { lag, skew: 0, span: span / 2 },
             Skew => Fault::Failover { lag, skew: micros, span: span / 2 },
             Double => {

@@ -23,6 +23,8 @@ pub struct Server {
     pub store: Box<dyn Store>,
     /// Its clock.
     pub clock: StoreClock,
+    /// How far it is ahead of the first server's, in microseconds, since another one took over.
+    pub ahead: i64,
     /// It stands still until then.
     pub paused_until: Instant,
     /// It is not there until then.

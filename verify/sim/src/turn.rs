@@ -206,7 +206,7 @@ impl World {
             // Often one that is over before its claim would be.
             let claim = self.plan.options.claim.as_nanos() as u64;
             let most = if self.dice.chance(400) { claim } else { 2 * lease };
-            let lease = self.dice.between(100 * MS, most);
+            let lease = self.dice.between(self.plan.shortest_lease(), most);
             ask.lease = Some(Duration::from_nanos(lease));
             (terms.ends, terms.lease) = (true, Duration::from_nanos(lease));
         }
@@ -506,7 +506,7 @@ impl World {
         let held = &self.clients[slot].actors[actor].held[index];
         let (key, hold, lock) = (held.key, held.tag, held.lock);
         let longest = self.plan.longest_lease().as_nanos() as u64;
-        let lease = Duration::from_nanos(self.dice.between(100 * MS, longest));
+        let lease = Duration::from_nanos(self.dice.between(self.plan.shortest_lease(), longest));
         let since = self.local(slot);
         self.trace.line(self.now, || format!("c{slot} {hold:x} extends by {lease:?}"));
         match self.call(slot, |engine, now| engine.extend(now, key, lease, tag)) {

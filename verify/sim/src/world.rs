@@ -107,6 +107,7 @@ impl World {
             server: Server {
                 store,
                 clock: StoreClock::new(STORE_EPOCH, plan.store_ppm),
+                ahead: 0,
                 paused_until: 0,
                 down_until: 0,
                 refusing_until: 0,

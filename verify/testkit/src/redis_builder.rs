@@ -11,6 +11,7 @@ pub struct RedisBuilder {
     pub(crate) password: Option<String>,
     pub(crate) tls: Option<bool>,
     pub(crate) persistent: bool,
+    pub(crate) sentinel: bool,
     pub(crate) environment: Vec<(OsString, OsString)>,
 }
 
@@ -40,6 +41,13 @@ impl RedisBuilder {
     #[must_use]
     pub fn persistent(mut self) -> RedisBuilder {
         self.persistent = true;
+        self
+    }
+
+    /// Runs it as a Sentinel. What it learns, it keeps over a restart.
+    #[must_use]
+    pub(crate) fn sentinel(mut self) -> RedisBuilder {
+        self.sentinel = true;
         self
     }
 

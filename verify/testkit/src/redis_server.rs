@@ -178,16 +178,20 @@ impl RedisServer {
 
     fn run(&mut self) -> io::Result<()> {
         let folder = self.folder.path();
-        fs::write(
-            folder.join("redis.conf"),
-            self.builder.file(self.certificates.as_ref(), self.ports),
-        )?;
+        let file = folder.join("redis.conf");
+        // A Sentinel writes there what it has learned.
+        if !self.builder.sentinel || !file.exists() {
+            fs::write(file, self.builder.file(self.certificates.as_ref(), self.ports))?;
+        }
         let log = folder.join("redis.log");
         let binary =
             std::env::var_os("REDIS_SERVER").unwrap_or_else(|| "redis-server".to_owned().into());
         let mut command = Command::new(&binary);
+        command.arg("redis.conf");
+        if self.builder.sentinel {
+            command.arg("--sentinel");
+        }
         command
-            .arg("redis.conf")
             .current_dir(folder)
             .envs(self.builder.environment.iter().cloned())
             .stdin(Stdio::null())

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use fencelock_engine::redis::Node;
 use fencelock_engine::redis::session::NoSession;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -52,37 +53,52 @@ impl Stream {
     }
 }
 
-/// Connects, and does the TLS handshake.
-pub(crate) async fn dial(options: &Options) -> Result<Stream, NoSession> {
-    match &options.address {
-        Address::Tcp { host, port } => Ok(Stream::Tcp(tcp(options, host, *port).await?)),
-        Address::Tls { host, port } => {
-            let stream = tcp(options, host, *port).await?;
-            Ok(Stream::Tls(Box::new(tls::wrap(&options.tls, host, stream).await?)))
+/// Connects to `node`, and does the TLS handshake if `tls`.
+pub(crate) async fn reach(options: &Options, node: &Node, tls: bool) -> Result<Stream, NoSession> {
+    let stream = tcp(options, node).await?;
+    Ok(match tls {
+        true => Stream::Tls(Box::new(tls::wrap(&options.tls, &node.host, stream).await?)),
+        false => Stream::Tcp(stream),
+    })
+}
+
+/// Connects as the options say: to `node`, if that is which server was found.
+pub(crate) async fn dial(options: &Options, node: Option<Node>) -> Result<Stream, NoSession> {
+    match (&options.address, node) {
+        (Address::Sentinel(sentinel), Some(node)) => reach(options, &node, sentinel.tls).await,
+        (Address::Sentinel(_), None) => {
+            Err(NoSession::Later("the Sentinels have not been asked".to_owned()))
+        }
+        (Address::Tcp { host, port }, _) => {
+            reach(options, &Node { host: host.clone(), port: *port }, false).await
+        }
+        (Address::Tls { host, port }, _) => {
+            reach(options, &Node { host: host.clone(), port: *port }, true).await
         }
         #[cfg(unix)]
-        Address::Unix(path) => UnixStream::connect(path)
+        (Address::Unix(path), _) => UnixStream::connect(path)
             .await
             .map(Stream::Unix)
             .map_err(|error| NoSession::Later(format!("{}: {error}", path.display()))),
         #[cfg(not(unix))]
-        Address::Unix(_) => Err(NoSession::misconfigured(
+        (Address::Unix(_), _) => Err(NoSession::misconfigured(
             "unix sockets are not supported on this system: use redis://host:port",
         )),
     }
 }
 
-async fn tcp(options: &Options, host: &str, port: u16) -> Result<TcpStream, NoSession> {
-    let addresses: Vec<_> = tokio::net::lookup_host((host, port))
+async fn tcp(options: &Options, node: &Node) -> Result<TcpStream, NoSession> {
+    let host = node.host.as_str();
+    let addresses: Vec<_> = tokio::net::lookup_host((host, node.port))
         .await
         .map_err(|error| NoSession::Later(format!("cannot find the host '{host}': {error}")))?
         .collect();
     if addresses.is_empty() {
         return Err(NoSession::Later(format!("the host '{host}' has no address")));
     }
-    race(addresses, options.connect_timeout).await.map_err(|reason| {
-        NoSession::Later(format!("cannot connect to {}: {reason}", options.address))
-    })
+    race(addresses, options.connect_timeout)
+        .await
+        .map_err(|reason| NoSession::Later(format!("cannot connect to {node}: {reason}")))
 }
 
 /// Connects to the address that answers first. An address that swallows packets must not keep the

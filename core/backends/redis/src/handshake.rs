@@ -43,6 +43,6 @@ pub(crate) async fn greet(
         Purpose::Pushes { .. } => Protocol::Resp2,
         _ => options.protocol,
     };
-    let stream = connect::dial(options).await?;
+    let stream = connect::dial(options, None).await?;
     Conversation::begin(stream, Greeting::new(purpose, protocol, login.cloned())).await
 }

@@ -1,4 +1,5 @@
-//! The Redis store of Fencelock: one connection to one server, made anew by itself when it breaks.
+//! The Redis store of Fencelock: one connection to one server, made anew by itself when it breaks, or
+//! when Sentinels say that another server is the master.
 //!
 //! [`open`] gives a [`RedisTransport`]; [`Options`] says where the server is and how to log in;
 //! [`survey`] tells an operator what a server is like and what to mend. What is said over the
@@ -12,6 +13,8 @@ mod link;
 mod options;
 mod pump;
 mod quiet;
+mod sentinel_url;
+mod sentinels;
 mod session;
 mod shared;
 mod survey;
@@ -24,7 +27,8 @@ mod url;
 mod tests;
 
 pub use credentials::{Credentials, CredentialsFuture};
+pub use fencelock_engine::redis::Node;
 pub use fencelock_engine::redis::session::{Login, Protocol};
-pub use options::{Address, Options, Tls};
+pub use options::{Address, Options, Sentinel, Tls};
 pub use survey::{Finding, Severity, Survey, survey};
 pub use transport::{CAPABILITIES, RedisTransport, open};

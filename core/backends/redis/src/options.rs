@@ -1,12 +1,13 @@
 //! Where the server is, and how to reach it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencelock_engine::redis::Codec;
 use fencelock_engine::redis::session::{Login, Protocol};
+use fencelock_engine::redis::{Codec, Node};
 use fencelock_engine::{Error, ErrorKind};
 
 use crate::credentials::Credentials;
@@ -33,6 +34,44 @@ pub enum Address {
     },
     /// A unix socket.
     Unix(PathBuf),
+    /// Whichever server the Sentinels say is the master.
+    Sentinel(Box<Sentinel>),
+}
+
+impl Address {
+    /// Whether connections to the server are by TLS.
+    pub(crate) fn is_tls(&self) -> bool {
+        match self {
+            Address::Tls { .. } => true,
+            Address::Sentinel(sentinel) => sentinel.tls,
+            Address::Tcp { .. } | Address::Unix(_) => false,
+        }
+    }
+}
+
+/// The Sentinels that know which server is the master.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sentinel {
+    /// Where they listen, usually on port 26379. All of them are asked, so name them all.
+    pub nodes: Vec<Node>,
+    /// The master's name: the one in `sentinel monitor`.
+    pub master: String,
+    /// Whether the master is reached by TLS.
+    pub tls: bool,
+    /// Whether the Sentinels are.
+    pub sentinel_tls: bool,
+    /// The user and password for the Sentinels: those of the master are not used.
+    pub login: Option<Login>,
+    /// By which address a server is reached that the Sentinels see by another, behind NAT.
+    pub map: BTreeMap<Node, Node>,
+}
+
+impl Sentinel {
+    /// Sentinels without a login of their own, as far from each other and from here as the servers.
+    pub fn new(nodes: Vec<Node>, master: impl Into<String>) -> Sentinel {
+        let (master, map) = (master.into(), BTreeMap::new());
+        Sentinel { nodes, master, tls: false, sentinel_tls: false, login: None, map }
+    }
 }
 
 impl fmt::Display for Address {
@@ -43,6 +82,10 @@ impl fmt::Display for Address {
             }
             Address::Tcp { host, port } | Address::Tls { host, port } => write!(f, "{host}:{port}"),
             Address::Unix(path) => path.display().fmt(f),
+            Address::Sentinel(sentinel) => {
+                let nodes: Vec<String> = sentinel.nodes.iter().map(Node::to_string).collect();
+                write!(f, "{}/{}", nodes.join(","), sentinel.master)
+            }
         }
     }
 }
@@ -175,8 +218,23 @@ impl Options {
         if self.tls.cert.is_some() != self.tls.key.is_some() {
             return Err(invalid("tls_cert and tls_key belong together: give both or neither"));
         }
-        if self.tls != Tls::default() && !matches!(self.address, Address::Tls { .. }) {
+        let sentinels = match &self.address {
+            Address::Sentinel(sentinel) => Some(sentinel),
+            _ => None,
+        };
+        let tls = self.address.is_tls() || sentinels.is_some_and(|it| it.sentinel_tls);
+        if self.tls != Tls::default() && !tls {
             return Err(invalid("tls_ca, tls_cert and tls_key need a rediss:// address"));
+        }
+        if let Some(sentinel) = sentinels {
+            if sentinel.nodes.is_empty() {
+                return Err(invalid("name the Sentinels: redis+sentinel://h1,h2,h3/master"));
+            }
+            if sentinel.master.is_empty() || sentinel.master.contains([' ', '\r', '\n']) {
+                return Err(invalid(
+                    "name the master as 'sentinel monitor' does: redis+sentinel://h1,h2,h3/master",
+                ));
+            }
         }
         #[cfg(not(unix))]
         if matches!(self.address, Address::Unix(_)) {

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use fencelock_engine::ClientId;
 use fencelock_engine::event::Event;
 use fencelock_engine::redis::session::{
-    Input, Login, Machine, NoSession, Note, Output, Session, Terms, Wire,
+    Input, Login, Machine, NoSession, Note, Output, Server, Session, Terms, Wire,
 };
 use fencelock_engine::time::Time;
 use fencelock_engine::transport::caught;
@@ -18,6 +18,7 @@ use crate::conversation;
 use crate::handshake;
 use crate::options::{Address, Options};
 use crate::pump::Pump;
+use crate::sentinels::{Sentinels, Word};
 use crate::shared::Shared;
 
 /// What one errand brought.
@@ -34,11 +35,16 @@ enum Turn {
     Lost(String),
     Doubt(bool),
     Done(Result<Brought, NoSession>),
+    Said(Word),
     Wake,
 }
 
 struct Host<'a> {
     options: &'a Options,
+    sentinels: Option<Sentinels>,
+    /// The server of the session that is up, or was last, and the one that was dialled last.
+    server: String,
+    dialled: String,
     shared: Arc<Shared>,
     machine: Machine,
     since: Instant,
@@ -50,13 +56,22 @@ struct Host<'a> {
 }
 
 pub(crate) async fn run(options: Options, client: ClientId, shared: Arc<Shared>) {
+    let options = Arc::new(options);
+    let name = options.address.to_string();
+    let (server, sentinels) = match &options.address {
+        Address::Sentinel(sentinel) => {
+            let sought = format!("the master '{}'", sentinel.master);
+            (Server::Sought(sought), Some(Sentinels::new(&options, sentinel)))
+        }
+        _ => (Server::Fixed(name.clone()), None),
+    };
     let terms = Terms {
         client,
         prefix: options.prefix.clone(),
         db: options.db,
         protocol: options.protocol,
-        server: options.address.to_string(),
-        tls: matches!(options.address, Address::Tls { .. }),
+        server,
+        tls: options.address.is_tls(),
         connect_timeout: options.connect_timeout,
         backoff_min: options.backoff_min,
         backoff_max: options.backoff_max,
@@ -65,6 +80,9 @@ pub(crate) async fn run(options: Options, client: ClientId, shared: Arc<Shared>)
     fastrand::fill(&mut seed);
     let mut host = Host {
         options: &options,
+        sentinels,
+        server: name.clone(),
+        dialled: name,
         machine: Machine::new(Time::ZERO, terms, seed),
         since: Instant::now(),
         errand: None,
@@ -114,6 +132,11 @@ impl<'a> Host<'a> {
         {
             return Poll::Ready(Turn::Done(done));
         }
+        if let Some(sentinels) = &mut self.sentinels
+            && let Poll::Ready(word) = sentinels.poll(cx)
+        {
+            return Poll::Ready(Turn::Said(word));
+        }
         match wake.as_pin_mut() {
             Some(sleep) => sleep.poll(cx).map(|()| Turn::Wake),
             None => Poll::Pending,
@@ -126,11 +149,12 @@ impl<'a> Host<'a> {
         let input = match turn {
             Turn::Wake => return self.machine.wake(now),
             Turn::Doubt(doubted) => Input::Doubt(doubted),
+            Turn::Said(Word::Found(node)) => Input::Found(node),
+            Turn::Said(Word::Nobody(why)) => Input::Failed(why),
+            Turn::Said(Word::Moved(reason)) => Input::Moved(reason),
             Turn::Lost(reason) => {
-                tracing::warn!(address = %self.options.address, %reason, "connection lost");
-                if let Some(pump) = self.pump.take() {
-                    pump.finish(reason);
-                }
+                tracing::warn!(server = %self.server, %reason, "connection lost");
+                self.finish(reason);
                 Input::Lost
             }
             Turn::Done(done) => {
@@ -164,14 +188,22 @@ impl<'a> Host<'a> {
         let (options, address) = (self.options, &self.options.address);
         while let Some(output) = self.machine.poll_output() {
             match output {
+                Output::Seek => {
+                    if let Some(sentinels) = &mut self.sentinels {
+                        sentinels.seek();
+                    }
+                }
                 Output::Login => {
                     self.errand = Some(Box::pin(async move {
                         Ok(Brought::Login(handshake::login(options).await?))
                     }));
                 }
-                Output::Dial(wire) => {
+                Output::Dial(wire, node) => {
+                    if let Some(node) = &node {
+                        self.dialled = node.to_string();
+                    }
                     self.errand = Some(Box::pin(async move {
-                        Ok(Brought::Stream(wire, connect::dial(options).await?))
+                        Ok(Brought::Stream(wire, connect::dial(options, node).await?))
                     }));
                 }
                 Output::Say(wire, bytes) => {
@@ -185,10 +217,8 @@ impl<'a> Host<'a> {
                     (self.errand, self.main, self.apart) = (None, None, None);
                 }
                 Output::GiveUp(reason) => {
-                    tracing::warn!(%address, %reason, "connection given up");
-                    if let Some(pump) = self.pump.take() {
-                        pump.finish(reason);
-                    }
+                    tracing::warn!(server = %self.server, %reason, "connection given up");
+                    self.finish(reason);
                 }
                 Output::Up(session) => self.up(*session),
                 Output::Event(event) => {
@@ -208,16 +238,25 @@ impl<'a> Host<'a> {
         }
     }
 
+    /// The session that is up ends, for this reason.
+    fn finish(&mut self, reason: String) {
+        let Some(pump) = self.pump.take() else { return };
+        pump.finish(match &self.sentinels {
+            Some(_) => format!("{}: {reason}", self.server),
+            None => reason,
+        });
+    }
+
     /// The session that was made takes requests from now on.
     fn up(&mut self, session: Session) {
         let Session { mut codec, main, apart, inbox, denied } = session;
         codec.set_wide(self.shared.wide());
         handshake::told(denied.as_deref());
+        self.server.clone_from(&self.dialled);
         let (stream, pushes) = (self.main.take(), self.apart.take());
         let Some(stream) = stream else { return };
         let apart = pushes.zip(apart);
-        let address = &self.options.address;
-        tracing::info!(%address, ?inbox, separate = apart.is_some(), "connected");
+        tracing::info!(server = %self.server, ?inbox, separate = apart.is_some(), "connected");
         let pump = Pump::new(Arc::clone(&self.shared), codec, (stream, main), apart);
         self.shared.up(pump.link(), pump.sockets(), inbox);
         self.pump = Some(pump);

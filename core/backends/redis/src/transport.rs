@@ -10,7 +10,7 @@ use fencelock_engine::{ClientId, Error};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-use crate::options::{Address, Options};
+use crate::options::Options;
 use crate::session;
 use crate::shared::Shared;
 
@@ -48,7 +48,7 @@ pub fn open(
     runtime: &Handle,
 ) -> Result<Arc<RedisTransport>, Error> {
     options.check()?;
-    let plain = !matches!(options.address, Address::Tls { .. });
+    let plain = !options.address.is_tls();
     let codec = Codec::new(client.clone(), &options.prefix)?;
     let shared = Arc::new(Shared::new(codec, sink));
     let task = runtime.spawn(session::run(options, client, Arc::clone(&shared))).abort_handle();

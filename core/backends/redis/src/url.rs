@@ -9,12 +9,15 @@ use fencelock_engine::redis::session::Protocol;
 use redis::IntoConnectionInfo;
 
 use crate::options::{Address, Options, invalid};
+use crate::sentinel_url;
 
 impl Options {
     /// Reads `redis://user:password@host:port/db`, `rediss://…` (TLS) or
     /// `redis+unix:///path?db=0&user=…&pass=…`, with the query parameters `prefix`,
     /// `connect_timeout`, `backoff_min`, `backoff_max`, `protocol` (2 or 3), `tls_ca`, `tls_cert`
-    /// and `tls_key`.
+    /// and `tls_key`; or `redis+sentinel://user:password@h1,h2:26379,h3/master/db`, also
+    /// `rediss+sentinel://…`, with `sentinel_user`, `sentinel_password`, `sentinel_tls` (yes or no) and
+    /// `map` (`seen=host:port,…`) besides.
     ///
     /// # Errors
     /// [`fencelock_engine::ErrorKind::InvalidArgument`] names the part that is unknown or wrong; it never shows a
@@ -26,6 +29,16 @@ impl Options {
 
 /// Reads a URL. Messages never repeat the URL: it may hold a password.
 fn parse(text: &str) -> Result<Options, Error> {
+    let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
+    if !scheme.ends_with("+sentinel") {
+        return one_server(text, None);
+    }
+    let split = sentinel_url::split(text)?;
+    one_server(&split.rest.clone(), Some(split))
+}
+
+/// Reads the URL of one server; `sentinels` stand where the server's address would.
+fn one_server(text: &str, sentinels: Option<sentinel_url::Split>) -> Result<Options, Error> {
     let mut url = ::url::Url::parse(text).map_err(|error| {
         invalid(format!("the Redis URL cannot be read ({error}): write redis://host:port/db"))
     })?;
@@ -34,7 +47,8 @@ fn parse(text: &str) -> Result<Options, Error> {
         "redis" | "valkey" | "redis+unix" | "valkey+unix" | "unix" => false,
         other => {
             return Err(invalid(format!(
-                "'{other}://' is not a Redis URL: use redis://, rediss:// or redis+unix://"
+                "'{other}://' is not a Redis URL: use redis://, rediss://, redis+unix:// or \
+                 redis+sentinel://"
             )));
         }
     };
@@ -45,7 +59,7 @@ fn parse(text: &str) -> Result<Options, Error> {
         ));
     }
     let unix = url.scheme().ends_with("unix");
-    let ours = take_parameters(&mut url, unix)?;
+    let ours = take_parameters(&mut url, unix, sentinels.is_some())?;
     if tls {
         // The crate reads this scheme only when built with a TLS stack of its own.
         url.set_scheme("redis").map_err(|()| invalid("the Redis URL cannot be read"))?;
@@ -57,6 +71,9 @@ fn parse(text: &str) -> Result<Options, Error> {
     if tls && let Address::Tcp { host, port } = options.address {
         options.address = Address::Tls { host, port };
     }
+    if let Some(split) = sentinels {
+        sentinel_url::join(&mut options, split);
+    }
     for (name, value) in ours {
         set(&mut options, &name, &value)?;
     }
@@ -65,7 +82,11 @@ fn parse(text: &str) -> Result<Options, Error> {
 }
 
 /// Takes our own parameters out of the URL and leaves those that the `redis` crate reads.
-fn take_parameters(url: &mut ::url::Url, unix: bool) -> Result<Vec<(String, String)>, Error> {
+fn take_parameters(
+    url: &mut ::url::Url,
+    unix: bool,
+    sentinels: bool,
+) -> Result<Vec<(String, String)>, Error> {
     let mut ours = Vec::new();
     let mut theirs = Vec::new();
     let secret = url.query().is_some_and(|query| query.contains('@'));
@@ -74,6 +95,9 @@ fn take_parameters(url: &mut ::url::Url, unix: bool) -> Result<Vec<(String, Stri
             "db" | "user" | "pass" if unix => theirs.push((name.into_owned(), value.into_owned())),
             "prefix" | "connect_timeout" | "backoff_min" | "backoff_max" | "protocol"
             | "tls_ca" | "tls_cert" | "tls_key" => {
+                ours.push((name.into_owned(), value.into_owned()))
+            }
+            "sentinel_user" | "sentinel_password" | "sentinel_tls" | "map" if sentinels => {
                 ours.push((name.into_owned(), value.into_owned()))
             }
             // A '?' in a password makes a parameter of what follows it.
@@ -87,7 +111,11 @@ fn take_parameters(url: &mut ::url::Url, unix: bool) -> Result<Vec<(String, Stri
                     "the Redis URL has an unknown parameter '{name}': known are prefix, \
                      backoff_min, backoff_max, protocol, tls_ca, tls_cert, tls_key{}, and the \
                      client's {CLIENT_PARAMETERS}",
-                    if unix { ", db, user, pass" } else { "" }
+                    match (unix, sentinels) {
+                        (true, _) => ", db, user, pass",
+                        (_, true) => ", sentinel_user, sentinel_password, sentinel_tls, map",
+                        _ => "",
+                    }
                 )));
             }
         }
@@ -100,6 +128,11 @@ fn take_parameters(url: &mut ::url::Url, unix: bool) -> Result<Vec<(String, Stri
 }
 
 fn set(options: &mut Options, name: &str, value: &str) -> Result<(), Error> {
+    if let Address::Sentinel(sentinel) = &mut options.address
+        && sentinel_url::set(sentinel, name, value)?
+    {
+        return Ok(());
+    }
     match name {
         "prefix" => options.prefix = value.to_owned(),
         "connect_timeout" => options.connect_timeout = duration(name, value)?,

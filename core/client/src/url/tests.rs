@@ -5,7 +5,7 @@ use crate::open::{Store, StoreOptions};
 fn client_options_are_taken_out_and_the_stores_own_are_left() {
     let (url, options) = StoreUrl::split(
         "redis://h:1/2?prefix=x:&lease=10s&claim=1500ms&label=caf%C3%A9%201&request_timeout=1m\
-         &retention=5m",
+         &retention=5m&clock_slack=50ms",
     )
     .unwrap();
     assert_eq!(url.text, "redis://h:1/2?prefix=x:");
@@ -13,6 +13,7 @@ fn client_options_are_taken_out_and_the_stores_own_are_left() {
     assert_eq!(options.claim, Some(Duration::from_millis(1500)));
     assert_eq!(options.request_timeout, Some(Duration::from_secs(60)));
     assert_eq!(options.retention, Some(Duration::from_secs(300)));
+    assert_eq!(options.clock_slack, Some(Duration::from_millis(50)));
     assert_eq!(options.connect_timeout, None);
     assert_eq!(options.label.as_deref(), Some("café 1"));
 }

@@ -16,7 +16,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use fencelock::{Builder, Client};
-use fencelock_testkit::{RedisServer, ZooKeeper, leave_out, skip_servers, team_acl};
+use fencelock_testkit::{
+    RedisSentinels, RedisServer, ZooKeeper, leave_out, skip_servers, team_acl,
+};
 use tempfile::TempDir;
 
 /// How long anything may take on a busy machine.
@@ -64,6 +66,28 @@ impl World {
         server.cli(&acl.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
         let login = format!("{user}:a-long-password");
         let url = format!("redis://{login}@{}?prefix={prefix}", server.address());
+        Some(World { url, _folder: None })
+    }
+
+    /// The same on the master that Sentinels name.
+    pub fn sentinel() -> Option<World> {
+        static ALL: OnceLock<RedisSentinels> = OnceLock::new();
+        if skip_servers() {
+            return None;
+        }
+        // Nothing fails over here, however busy the machine is.
+        let all = ALL.get_or_init(|| RedisSentinels::builder().down_after(60_000).start().unwrap());
+        let user = format!("team-{}", fresh());
+        let prefix = format!("{user}:");
+        let mut acl = team_acl(&user, &prefix);
+        acl.push("+role".to_owned());
+        for server in &all.servers {
+            server.cli(&acl.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+        }
+        let nodes = all.url().replace("redis+sentinel://", "");
+        // The cases have leases that are too short for servers whose clocks differ by 100 ms.
+        let options = format!("prefix={prefix}&clock_slack=10ms");
+        let url = format!("redis+sentinel://{user}:a-long-password@{nodes}?{options}");
         Some(World { url, _folder: None })
     }
 

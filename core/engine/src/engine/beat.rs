@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::engine::call::CallKind;
 use crate::engine::entry::At;
 use crate::engine::flight::{Beaten, Flight, Purpose};
-use crate::engine::lent::{Awaited, lease_for};
+use crate::engine::lent::Awaited;
 use crate::engine::slab::Key;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Note, Outcome};
@@ -16,7 +16,6 @@ use crate::options::MIN_LEASE;
 use crate::reply::{Body, Failure, Refusal, RefusalKind, Reply, Standing, State};
 use crate::request::{Beat, MAX_BEATS, Op};
 use crate::time::Time;
-use crate::validity::valid_until;
 
 /// The least pause before a renewal is repeated, however little is left of its hold.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
@@ -124,6 +123,7 @@ impl<C: Clone> Engine<C> {
             At::Nowhere | At::Unclear => return None,
         };
         let (claim, local_waiters) = (self.claim(self.lane_of_entry(key)), self.local_waiters(key));
+        let drift = self.options.drift();
         let entry = self.entries.get_mut(key)?;
         let called = std::mem::take(&mut entry.called);
         let used = entry.used;
@@ -132,16 +132,16 @@ impl<C: Clone> Engine<C> {
             // The store takes it as another holder's first word: it may keep the lock for so long
             // and no longer, which must not be less than the holder was told.
             if entry.tenants.is_empty() {
-                entry.valid_until = entry.valid_until.min(valid_until(now, lease));
+                entry.valid_until = entry.valid_until.min(drift.until(now, lease));
             } else {
-                lease = lease.max(lease_for(entry.valid_until.since(now)));
+                lease = lease.max(drift.lease_for(entry.valid_until.since(now)));
             }
         }
         let first = used > entry.shown;
         entry.news = false;
         entry.shown = used;
         // It may be answered as a hold's although it was a waiter's.
-        entry.lent = entry.lent.max(valid_until(now, lease));
+        entry.lent = entry.lent.max(drift.until(now, lease));
         // Nobody is ahead of one that holds, should the store have it in the queue again.
         let ahead = if entry.at == At::Queued { entry.ahead } else { 0 };
         let (lock, hold) = (entry.name.clone(), entry.id);
@@ -160,7 +160,7 @@ impl<C: Clone> Engine<C> {
         let entry = self.entries.get(key)?;
         for hold in entry.tenants.iter().flat_map(|holder| &holder.holds) {
             let Some(hold) = self.holds.get(hold.key()) else { continue };
-            let need = lease_for(hold.end.since(now));
+            let need = self.options.drift().lease_for(hold.end.since(now));
             lease = lease.max(match hold.lease {
                 Some(_) => need,
                 None => need.min(self.options.lease),
@@ -259,7 +259,7 @@ impl<C: Clone> Engine<C> {
                     // Too late, as with a renewal.
                     return self.expire(now, key);
                 }
-                let kept = valid_until(sent, entry.claim_lease);
+                let kept = self.options.drift().until(sent, entry.claim_lease);
                 let asked = self.asked_until(now, key, Awaited::No);
                 let Some(entry) = self.entries.get_mut(key) else { return };
                 entry.valid_until = entry.valid_until.max(asked.map_or(kept, |it| it.min(kept)));
@@ -341,7 +341,8 @@ impl<C: Clone> Engine<C> {
         }
         // A session gives what is left of it.
         let given = part.lease.min(state.lease);
-        let answered = valid_until(sent, given);
+        let drift = self.options.drift();
+        let answered = drift.until(sent, given);
         let asked = self.asked_until(now, key, Awaited::Answered(sent, part.lease));
         let asked = asked.filter(|_| part.used < used);
         let until = asked.map_or(answered, |asked| asked.min(answered));
@@ -354,7 +355,7 @@ impl<C: Clone> Engine<C> {
             entry.asked = given;
         }
         // A claim counts at the store from the grant, of which a push only says that it was made.
-        let kept = valid_until(sent, state.lease);
+        let kept = drift.until(sent, state.lease);
         entry.lent = match (part.first, &entry.owner) {
             (true, None) => answered,
             // Another hold of the owner may have shown that token: then the answer tells.
@@ -397,6 +398,7 @@ impl<C: Clone> Engine<C> {
 
     /// Completes the extends and joins that this renewal was long enough for.
     fn serve_companions(&mut self, now: Time, key: Key, sent: Time, lease: Duration) {
+        let drift = self.options.drift();
         let mut turned_away = Vec::new();
         for call in self.companions(key) {
             let Some(item) = self.calls.get(call.key()) else { continue };
@@ -410,7 +412,7 @@ impl<C: Clone> Engine<C> {
                     let outcome = match self.holds.get_mut(hold.key()) {
                         Some(hold) => {
                             // Of a hold that the watchdog keeps, the store's lease is what grew.
-                            let until = valid_until(sent, asked);
+                            let until = drift.until(sent, asked);
                             hold.extended = hold.extended.max(until);
                             if hold.end != Time::MAX {
                                 hold.end = hold.end.max(until);

@@ -14,7 +14,6 @@ use crate::reply::{Failure, Refusal, RefusalKind, Standing, State};
 use crate::request::{Convert, Mode, Op};
 use crate::time::{Time, micros_up};
 use crate::token::Token;
-use crate::validity::valid_until;
 
 /// How late a conversion may take effect: half of what stores allow.
 const SLACK: Duration = Duration::from_secs(3);
@@ -225,13 +224,14 @@ impl<C: Clone> Engine<C> {
             .clock
             .estimate(now)
             .saturating_add(micros_up(SLACK));
+        let drift = self.options.drift();
         let Some(entry) = self.entries.get_mut(key) else { return };
         let to = conversion.to;
         if let Some(conversion) = &mut entry.conversion {
             conversion.sent = true;
         }
         entry.news = false;
-        entry.lent = entry.lent.max(valid_until(now, lease));
+        entry.lent = entry.lent.max(drift.until(now, lease));
         let ask = Convert {
             floor: 0,
             used: entry.used,
@@ -302,11 +302,12 @@ impl<C: Clone> Engine<C> {
         }
         let Some(conversion) = entry.conversion else { return };
         let given = sent.lease.min(state.lease);
-        let until = valid_until(left, given);
+        let drift = self.options.drift();
+        let until = drift.until(left, given);
         if until > entry.valid_until {
             (entry.valid_until, entry.asked) = (until, given);
         }
-        entry.lent = entry.lent.max(valid_until(left, state.lease));
+        entry.lent = entry.lent.max(drift.until(left, state.lease));
         entry.contact = entry.contact.max(left);
         entry.claim = false;
         entry.tries = 0;

@@ -9,7 +9,7 @@ use crate::engine::slab::Key;
 use crate::options::{Keeping, MIN_LEASE};
 use crate::request::Mode;
 use crate::time::Time;
-use crate::validity::{DRIFT_FIXED, DRIFT_RATE, valid_until};
+use crate::validity::DRIFT_FIXED;
 
 /// Which of the calls that wait for a renewal count: what a call waits for in vain is never given.
 #[derive(Clone, Copy)]
@@ -24,15 +24,16 @@ impl<C: Clone> Engine<C> {
     /// Until when the lock is asked for by the present holds, and by those of the calls for their
     /// renewal that `counts` names; what the store keeps for longer was asked for holds that are over.
     pub(super) fn asked_until(&self, now: Time, key: Key, counts: Awaited) -> Option<Time> {
+        let drift = self.options.drift();
         let entry = self.entries.get(key)?;
         let leases = self.options.keeping == Keeping::Leases && !planted!(HandOffUntold);
         // What is shared is never shortened: a store takes all that is said for one holder's word.
         let exclusive = entry.mode == Mode::Exclusive;
         let holder = entry.tenants.first().filter(|_| leases && exclusive)?;
-        let lasts = |from: Time, lease: Duration| valid_until(from, lease.max(MIN_LEASE));
+        let lasts = |from: Time, lease: Duration| drift.until(from, lease.max(MIN_LEASE));
         let holds = holder.holds.iter().filter_map(|hold| self.holds.get(hold.key()));
         let held = holds.map(|hold| {
-            let rest = |_| lease_for(hold.end.since(now));
+            let rest = |_| drift.lease_for(hold.end.since(now));
             lasts(now, hold.lease.map_or(self.options.lease, rest)).max(hold.extended)
         });
         let calls = entry.companions.iter().filter_map(|call| self.calls.get(call.key()));
@@ -42,7 +43,7 @@ impl<C: Clone> Engine<C> {
                 // A ceiling ends it before its lease would.
                 CallKind::Join(ask) => (
                     ask.lease.unwrap_or(self.options.lease),
-                    ask.max_hold.map_or(Duration::MAX, lease_for),
+                    ask.max_hold.map_or(Duration::MAX, |most| drift.lease_for(most)),
                 ),
                 CallKind::Acquire(_) | CallKind::Convert { .. } => return None,
             };
@@ -90,11 +91,4 @@ impl<C: Clone> Engine<C> {
         }
         self.arm(key);
     }
-}
-
-/// The lease whose validity, drift taken off, covers `span`.
-pub(super) fn lease_for(span: Duration) -> Duration {
-    let rate = DRIFT_RATE;
-    let grown = span.saturating_add(DRIFT_FIXED);
-    grown.saturating_add(grown / (rate - 1)).saturating_add(Duration::from_micros(1))
 }

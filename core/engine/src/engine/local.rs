@@ -15,7 +15,6 @@ use crate::options::{Keeping, Options, TOKEN_BLOCK};
 use crate::reply::Abandoned;
 use crate::request::{MAX_LOCAL_WAITERS, Mode};
 use crate::time::Time;
-use crate::validity::margin;
 
 impl<C: Clone> Engine<C> {
     pub(super) fn acquire_local(
@@ -131,7 +130,7 @@ impl<C: Clone> Engine<C> {
         }
         // Under a watchdog that only this hold brings, a third of the lease is enough to begin with.
         let wanted = match ask.lease {
-            Some(lease) => now + margin(lease),
+            Some(lease) => self.options.drift().until(now, lease),
             None => now + self.options.lease / 3,
         };
         wanted > entry.valid_until && entry.group_end() != Time::MAX
@@ -139,7 +138,7 @@ impl<C: Clone> Engine<C> {
 
     /// One more hold for one of those who have an entry that is held.
     pub(super) fn add_hold(&mut self, now: Time, key: Key, ask: &Ask, call: C) -> HoldKey {
-        let (end, owner) = (hold_end(ask, now), ask.tenant());
+        let (end, owner) = (hold_end(ask, now, self.options.drift()), ask.tenant());
         let hold = HoldKey::of(self.holds.insert(Hold {
             call,
             entry: key,

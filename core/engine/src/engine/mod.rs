@@ -49,11 +49,11 @@ use crate::hold::{Ask, CallKey, Grant, HoldKey, LockKey, Owner, Patience};
 use crate::id::HoldId;
 use crate::lane::LaneId;
 use crate::name::Name;
-use crate::options::{Options, check_lease};
+use crate::options::Options;
 use crate::reply::RefusalKind;
 use crate::request::{Mode, Op, Request};
 use crate::time::Time;
-use crate::validity::margin;
+use crate::validity::Drift;
 
 /// What an acquire gives at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,7 +171,7 @@ impl<C: Clone> Engine<C> {
         call: C,
     ) -> Result<Acquired, Error> {
         let now = self.at(now);
-        check(&ask)?;
+        check(&ask, &self.options)?;
         if matches!(ask.patience, Patience::Until(bound) if bound <= now) {
             ask.patience = Patience::Try;
         }
@@ -214,7 +214,7 @@ impl<C: Clone> Engine<C> {
         call: C,
     ) -> Result<(), Error> {
         let now = self.at(now);
-        check_lease(lease)?;
+        self.options.check_lease(lease)?;
         let entry = self.live_entry(now, hold)?;
         let lock = self.entries.get(entry).map_or(0, |entry| entry.lock);
         let deadline = now + self.options.request_timeout;
@@ -473,7 +473,7 @@ impl<C: Clone> Engine<C> {
     }
 }
 
-fn check(ask: &Ask) -> Result<(), Error> {
+fn check(ask: &Ask, options: &Options) -> Result<(), Error> {
     ask.mode.check()?;
     if matches!((&ask.owner, ask.mode), (Owner::Explicit(_), Mode::Permits { .. })) {
         let text = "permits have no owner, who could take them up elsewhere: leave the owner out";
@@ -483,7 +483,7 @@ fn check(ask: &Ask) -> Result<(), Error> {
         return Err(Error::new(ErrorKind::InvalidArgument, "only an explicit owner can attach"));
     }
     if let Some(lease) = ask.lease {
-        check_lease(lease)?;
+        options.check_lease(lease)?;
     }
     if ask.max_hold.is_some_and(|max| max.is_zero()) {
         return Err(Error::new(ErrorKind::InvalidArgument, "max_hold must be above zero"));
@@ -492,8 +492,8 @@ fn check(ask: &Ask) -> Result<(), Error> {
 }
 
 /// When a hold that begins now ends by itself.
-fn hold_end(ask: &Ask, now: Time) -> Time {
-    let lease = ask.lease.map_or(Time::MAX, |lease| now + margin(lease));
+fn hold_end(ask: &Ask, now: Time, drift: Drift) -> Time {
+    let lease = ask.lease.map_or(Time::MAX, |lease| drift.until(now, lease));
     let max = ask.max_hold.map_or(Time::MAX, |max| now + max);
     lease.min(max)
 }

@@ -14,7 +14,6 @@ use crate::hold::{CallKey, HoldKey, How, Owner, Patience};
 use crate::id::{HoldId, OwnerId};
 use crate::request::{Acquire, Mode, Op, Wait};
 use crate::time::{Time, micros_up};
-use crate::validity::valid_until;
 
 /// How late a try may take effect: half of what stores allow for a request without a claim.
 const TRY_SLACK: Duration = Duration::from_secs(3);
@@ -340,7 +339,7 @@ impl<C: Clone> Engine<C> {
             entry.flight = Some(id);
             entry.news = false;
             // A copy of it may be executed after the repeat that asks for less.
-            entry.lent = entry.lent.max(valid_until(now, lease));
+            entry.lent = entry.lent.max(self.options.drift().until(now, lease));
             if entry.alone == Time::ZERO {
                 entry.alone = now;
             }

@@ -14,7 +14,6 @@ use crate::hold::{How, LossReason};
 use crate::reply::{Body, Failure, Push, Refusal, RefusalKind, Released, Reply, Standing, State};
 use crate::request::RequestId;
 use crate::time::Time;
-use crate::validity::valid_until;
 
 impl<C: Clone> Engine<C> {
     pub(super) fn replied(
@@ -188,15 +187,16 @@ impl<C: Clone> Engine<C> {
         // A waiter is granted the lease that it queued with, which may be less.
         let longer = planted!(ClaimNotRenewed) || planted!(LongerLeaseCounted);
         let lease = if longer { lease } else { lease.min(state.lease) };
+        let drift = self.options.drift();
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.at = At::Held;
         entry.token = state.token;
         entry.end = state.end.max(state.token);
         entry.abandoned = state.abandoned;
         entry.losses = state.losses;
-        entry.valid_until = valid_until(sent, lease);
+        entry.valid_until = drift.until(sent, lease);
         entry.asked = lease;
-        entry.lent = entry.lent.max(valid_until(sent, lease.max(state.lease)));
+        entry.lent = entry.lent.max(drift.until(sent, lease.max(state.lease)));
         entry.contact = sent;
         entry.claim = false;
         entry.hear_others(state.others_waiting, sent);
@@ -437,7 +437,7 @@ impl<C: Clone> Engine<C> {
         entry.abandoned = push.abandoned;
         entry.losses = push.losses;
         let since = if planted!(PushFromReceipt) { now } else { entry.queued_at };
-        entry.valid_until = valid_until(since, entry.claim_lease);
+        entry.valid_until = self.options.drift().until(since, entry.claim_lease);
         entry.asked = entry.claim_lease;
         entry.contact = entry.queued_at;
         entry.claim = true;

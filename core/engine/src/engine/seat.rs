@@ -11,7 +11,6 @@ use crate::event::Outcome;
 use crate::hold::{Ask, CallKey, HoldKey, How, Patience};
 use crate::request::Mode;
 use crate::time::Time;
-use crate::validity::margin;
 
 /// Where a local reader goes.
 enum Place {
@@ -139,7 +138,8 @@ impl<C: Clone> Engine<C> {
     /// Whether the entry ends sooner than a reader wants that joins: it is promised what it would be
     /// with an entry for itself.
     fn needs_renewal(&self, now: Time, entry: &Entry<C>, ask: &Ask) -> bool {
-        let wanted = ask.lease.map_or(self.options.lease / 3, margin);
+        let wanted =
+            ask.lease.map_or(self.options.lease / 3, |lease| self.options.drift().margin(lease));
         now + wanted > entry.valid_until
     }
 

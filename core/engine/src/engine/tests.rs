@@ -6,7 +6,6 @@ use super::call::{Call, CallKind};
 use super::clock::StoreClock;
 use super::entry::{At, Entry, Holder, Parting};
 use super::flight::{Asked, Flight, Flights, Purpose};
-use super::lent::lease_for;
 use super::lock::Lock;
 use super::tenants::Tenants;
 use super::*;
@@ -15,7 +14,7 @@ use crate::id::HoldId;
 use crate::options::Keeping;
 use crate::reply::Abandoned;
 use crate::request::{MAX_BEATS, Op, Request, RequestId};
-use crate::validity::margin;
+use crate::validity::{Drift, margin};
 
 const MS: Duration = Duration::from_millis(1);
 const NANO: Duration = Duration::from_nanos(1);
@@ -330,9 +329,13 @@ fn flights_are_found_by_their_number_and_the_oldest_leads() {
 fn a_lease_covers_the_span_that_it_is_worked_out_for() {
     for span in [0, 1, 10, 99, 100, 1_000, 29_690, 604_800_000] {
         let span = MS * span;
-        let lease = lease_for(span);
-        assert!(margin(lease) >= span, "{span:?}");
-        assert!(margin(lease - Duration::from_micros(2)) < span.max(NANO), "{span:?}: no more");
+        for slack in [0, 100] {
+            let drift = Drift { slack: MS * slack };
+            let lease = drift.lease_for(span);
+            assert!(drift.margin(lease) >= span, "{span:?}");
+            let less = drift.margin(lease - Duration::from_micros(2));
+            assert!(less < span.max(NANO), "{span:?}: no more");
+        }
     }
 }
 

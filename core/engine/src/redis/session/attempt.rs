@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
+use crate::error::Error;
+use crate::redis::node::Node;
 use crate::redis::session::greeting::{Greeted, Greeting, Purpose};
 use crate::redis::session::login::{Login, Protocol};
-use crate::redis::session::machine::{Session, Terms, Wire};
+use crate::redis::session::machine::{Server, Session, Terms, Wire};
 use crate::redis::session::refusal::NoSession;
 use crate::redis::{Codec, Inbox};
 use crate::time::Time;
@@ -13,6 +15,7 @@ use crate::time::Time;
 /// What the attempt wants next.
 #[derive(Debug)]
 pub(super) enum Step {
+    Login,
     Dial(Wire),
     Say(Wire, Vec<u8>),
     Ready(Box<Session>),
@@ -24,6 +27,8 @@ pub(super) struct Attempt {
     since: Time,
     /// How long it may take.
     pub(super) limit: Duration,
+    /// The server that was named for it, where it has to be found.
+    pub(super) node: Option<Node>,
     login: Option<Login>,
     /// The connection of the requests, once it is ready.
     main: Option<Greeted>,
@@ -34,7 +39,7 @@ pub(super) struct Attempt {
 impl Attempt {
     pub(super) fn new(terms: &Terms, since: Time, limit: Duration) -> Attempt {
         let terms = terms.clone();
-        Attempt { terms, since, limit, login: None, main: None, greeting: None }
+        Attempt { terms, since, limit, node: None, login: None, main: None, greeting: None }
     }
 
     fn codec(&self) -> Result<Codec, NoSession> {
@@ -51,6 +56,39 @@ impl Attempt {
         if self.main.is_none() { Wire::Main } else { Wire::Apart }
     }
 
+    /// The server, as errors name it.
+    pub(super) fn server(&self) -> String {
+        match (&self.node, &self.terms.server) {
+            (Some(node), _) => node.to_string(),
+            (None, Server::Fixed(name) | Server::Sought(name)) => name.clone(),
+        }
+    }
+
+    /// Whether it waits to hear which server is meant.
+    pub(super) fn seeks(&self) -> bool {
+        self.node.is_none() && matches!(self.terms.server, Server::Sought(_))
+    }
+
+    /// The reason, with the server that it is about, where there may be several.
+    pub(super) fn named(&self, why: NoSession) -> NoSession {
+        let Some(node) = &self.node else { return why };
+        let named = |reason: &str| match reason.contains(&node.to_string()) {
+            true => reason.to_owned(),
+            false => format!("{node}: {reason}"),
+        };
+        match why {
+            NoSession::Later(reason) => NoSession::Later(named(&reason)),
+            NoSession::Misconfigured(error) => {
+                NoSession::Misconfigured(Error::new(error.kind(), named(error.message())))
+            }
+        }
+    }
+
+    pub(super) fn found(&mut self, node: Node) -> Result<Step, NoSession> {
+        self.node = Some(node);
+        Ok(Step::Login)
+    }
+
     pub(super) fn login(&mut self, login: Option<Login>) -> Result<Step, NoSession> {
         self.login = login;
         Ok(Step::Dial(Wire::Main))
@@ -61,7 +99,9 @@ impl Attempt {
         let (purpose, protocol) = match self.wire() {
             Wire::Main => {
                 let (client, db) = (self.terms.client.clone(), self.terms.db);
-                (Purpose::Requests { client, channel, db }, self.terms.protocol)
+                let sought = matches!(self.terms.server, Server::Sought(_));
+                let master = sought && !planted!(RoleNotAsked);
+                (Purpose::Requests { client, channel, db, master }, self.terms.protocol)
             }
             Wire::Apart => (Purpose::Pushes { channel }, Protocol::Resp2),
         };

@@ -23,6 +23,8 @@ pub enum Purpose {
         channel: Vec<u8>,
         /// The database's number.
         db: u32,
+        /// Only a master will do: one that others named may have become a replica.
+        master: bool,
     },
     /// For pushes alone, beside a connection without RESP3.
     Pushes {
@@ -58,6 +60,7 @@ enum Asked {
     Hello,
     Auth,
     Ping,
+    Role,
     Name,
     Select,
     Script(usize),
@@ -189,7 +192,10 @@ impl Greeting {
             Purpose::Pushes { channel } => {
                 self.ask(Asked::Subscribe, &[&b"SUBSCRIBE"[..], &channel]);
             }
-            Purpose::Requests { client, channel, db } => {
+            Purpose::Requests { client, channel, db, master } => {
+                if master {
+                    self.ask(Asked::Role, &["ROLE"]);
+                }
                 self.ask(Asked::Name, &["CLIENT", "SETNAME", &shown_name(&client)]);
                 if db != 0 {
                     self.ask(Asked::Select, &["SELECT", &db.to_string()]);
@@ -228,6 +234,14 @@ impl Greeting {
                     return Err(classify("PING", line, &self.greeted.secrets));
                 }
                 self.set_up();
+            }
+            Asked::Role => {
+                let reply = self.refuse("ROLE", reply)?;
+                let role = reply.array().and_then(|parts| parts.first()?.text());
+                if role != Some("master") {
+                    let role = role.unwrap_or("something else");
+                    return Err(NoSession::Later(format!("it is no master but a {role}")));
+                }
             }
             // It is for people; a user who may not set it goes without.
             Asked::Name => {}

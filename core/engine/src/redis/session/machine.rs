@@ -15,6 +15,7 @@ use rand_core::{Rng as _, SeedableRng as _};
 
 use crate::event::Event;
 use crate::id::ClientId;
+use crate::redis::node::Node;
 use crate::redis::session::attempt::{Attempt, Step};
 use crate::redis::session::backoff::Backoff;
 use crate::redis::session::greeting::Greeted;
@@ -29,6 +30,15 @@ const MISCONFIGURED_PAUSE: Duration = Duration::from_secs(1);
 /// The first pause before a second connection: clients that lost the same server do not come together.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
+/// Which server is meant, as errors name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// This one.
+    Fixed(String),
+    /// The one that others say is the master: each attempt asks anew.
+    Sought(String),
+}
+
 /// Whom to reach, and how.
 #[derive(Clone, Debug)]
 pub struct Terms {
@@ -40,8 +50,8 @@ pub struct Terms {
     pub db: u32,
     /// Which protocol to speak.
     pub protocol: Protocol,
-    /// The server, as errors name it.
-    pub server: String,
+    /// The server.
+    pub server: Server,
     /// Whether it is reached by TLS.
     pub tls: bool,
     /// How long making a connection may take.
@@ -61,9 +71,13 @@ pub enum Wire {
     Apart,
 }
 
-/// What happened. All but the last two are about what [`Output`] last asked for.
+/// What happened. All but the last two, and [`Input::Moved`], are about what [`Output`] last asked for.
 #[derive(Debug)]
 pub enum Input<'a> {
+    /// This server is the master.
+    Found(Node),
+    /// The server that was found last is the master no more, for this reason.
+    Moved(String),
     /// The login was found, or there is none to be given.
     Login(Option<Login>),
     /// The connection is there.
@@ -81,10 +95,12 @@ pub enum Input<'a> {
 /// What the host is to do.
 #[derive(Debug)]
 pub enum Output {
+    /// Find out which server is the master.
+    Seek,
     /// Find the login for the connections that are made next.
     Login,
-    /// Make a byte stream to the server.
-    Dial(Wire),
+    /// Make a byte stream to the server: the one that was found, if it had to be.
+    Dial(Wire, Option<Node>),
     /// Write these in whole, if there are any, and then give what comes.
     Say(Wire, Vec<u8>),
     /// Stop what was last asked for, and close the connections that were being made.
@@ -210,7 +226,7 @@ impl Machine {
             State::Attempt(attempt) if now >= attempt.until() => {
                 let limit = attempt.limit;
                 let hint = if self.terms.tls { "; does this port speak TLS?" } else { "" };
-                let server = &self.terms.server;
+                let server = attempt.server();
                 let why =
                     format!("no connection to {server} within {limit:?} (connect_timeout){hint}");
                 self.course().late += 1;
@@ -229,6 +245,8 @@ impl Machine {
                 self.in_time();
                 self.failed(now, why);
             }
+            Input::Moved(reason) => self.moved(now, reason),
+            Input::Found(node) => self.advance(now, |attempt| attempt.found(node)),
             Input::Login(login) => self.advance(now, |attempt| attempt.login(login)),
             Input::Dialled => self.advance(now, Attempt::dialled),
             Input::Received(bytes) => self.advance(now, |attempt| attempt.received(bytes)),
@@ -249,13 +267,20 @@ impl Machine {
         let late = self.course().late.min(2);
         let limit = self.terms.connect_timeout.saturating_mul(1 << late);
         self.state = State::Attempt(Box::new(Attempt::new(&self.terms, now, limit)));
-        self.outputs.push_back(Output::Login);
+        self.outputs.push_back(match self.terms.server {
+            Server::Fixed(_) => Output::Login,
+            Server::Sought(_) => Output::Seek,
+        });
     }
 
     fn advance(&mut self, now: Time, act: impl FnOnce(&mut Attempt) -> Result<Step, NoSession>) {
         let State::Attempt(attempt) = &mut self.state else { return };
         match act(attempt) {
-            Ok(Step::Dial(wire)) => self.outputs.push_back(Output::Dial(wire)),
+            Ok(Step::Login) => self.outputs.push_back(Output::Login),
+            Ok(Step::Dial(wire)) => {
+                let node = attempt.node.clone();
+                self.outputs.push_back(Output::Dial(wire, node));
+            }
             Ok(Step::Say(wire, bytes)) => self.outputs.push_back(Output::Say(wire, bytes)),
             Ok(Step::Ready(session)) => {
                 self.in_time();
@@ -275,8 +300,18 @@ impl Machine {
 
     /// The attempt has failed.
     fn failed(&mut self, now: Time, why: NoSession) {
+        let (why, sought) = match &self.state {
+            State::Attempt(attempt) => (attempt.named(why), attempt.seeks()),
+            _ => (why, false),
+        };
         self.abandon();
         match why {
+            // Where nobody says who the master is, a connection that lives is kept.
+            NoSession::Misconfigured(error) if self.up.is_some() && sought => {
+                let reason = error.message().to_owned();
+                self.outputs.push_back(Output::Note(Note::Unanswered(reason)));
+                self.pause(now, MISCONFIGURED_PAUSE);
+            }
             NoSession::Later(reason) if self.up.is_some() => {
                 self.outputs.push_back(Output::Note(Note::Unanswered(reason)));
                 self.pause(now, Duration::ZERO);
@@ -319,6 +354,16 @@ impl Machine {
         self.abandon();
         self.rival = None;
         self.pause(now, Duration::ZERO);
+    }
+
+    /// What is under way leads to the wrong server. The right one is looked for at once.
+    fn moved(&mut self, now: Time, reason: String) {
+        self.abandon();
+        self.rival = None;
+        if self.up.take().is_some() {
+            self.outputs.push_back(Output::GiveUp(reason));
+        }
+        self.begin(now);
     }
 
     fn doubt(&mut self, now: Time, doubted: bool) {

@@ -17,14 +17,15 @@ mod refusal;
 mod resp;
 
 #[cfg(test)]
-mod tests;
+pub(in crate::redis) mod tests;
 
 pub use asked::{Asked, Awaited};
+pub(super) use backoff::Backoff;
 pub use greeting::{Greeted, Greeting, Purpose, refuse, time};
 pub use hearing::{Guarded, Heard, Hearing};
 pub use incoming::Incoming;
 pub use login::{Login, Protocol};
-pub use machine::{Input, Machine, Note, Output, Session, Terms, Wire};
+pub use machine::{Input, Machine, Note, Output, Server, Session, Terms, Wire};
 pub use outbox::Outbox;
 pub use pack::{command, words};
 pub use refusal::NoSession;

@@ -6,7 +6,7 @@ use crate::redis::{Codec, Inbox, Value};
 
 fn requests(db: u32) -> Purpose {
     let client = ClientId::new(7, "a b").unwrap();
-    Purpose::Requests { client, channel: b"fl:inbox:7".to_vec(), db }
+    Purpose::Requests { client, channel: b"fl:inbox:7".to_vec(), db, master: false }
 }
 
 fn pushes() -> Purpose {

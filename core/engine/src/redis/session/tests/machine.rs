@@ -3,11 +3,11 @@ use std::time::Duration;
 use crate::error::{Error, ErrorKind};
 use crate::event::Event;
 use crate::id::ClientId;
-use crate::redis::Inbox;
 use crate::redis::session::tests::{Answers, Reads, old, sound};
 use crate::redis::session::{
-    Input, Machine, NoSession, Note, Output, Protocol, Session, Terms, Wire,
+    Input, Machine, NoSession, Note, Output, Protocol, Server, Session, Terms, Wire,
 };
+use crate::redis::{Inbox, Node};
 use crate::time::Time;
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -19,7 +19,7 @@ fn terms() -> Terms {
         prefix: "fl:".to_owned(),
         db: 0,
         protocol: Protocol::Auto,
-        server: "host:6379".to_owned(),
+        server: Server::Fixed("host:6379".to_owned()),
         tls: false,
         connect_timeout: LIMIT,
         backoff_min: 10 * MILLI,
@@ -27,9 +27,14 @@ fn terms() -> Terms {
     }
 }
 
+fn node(number: u8) -> Node {
+    Node { host: format!("10.0.0.{number}"), port: 6379 }
+}
+
 /// What the machine asked for last, and has not been told of.
 #[derive(Debug)]
 enum Errand {
+    Seek,
     Login,
     Dial,
     Say(Wire, Vec<u8>),
@@ -70,10 +75,12 @@ impl World {
     fn drain(&mut self) {
         while let Some(output) = self.machine.poll_output() {
             let (word, errand) = match output {
+                Output::Seek => ("seek".to_owned(), Some(Errand::Seek)),
                 Output::Login => ("login".to_owned(), Some(Errand::Login)),
-                Output::Dial(wire) => {
+                Output::Dial(wire, node) => {
                     self.reads[wire as usize] = Reads::default();
-                    (format!("dial {wire:?}"), Some(Errand::Dial))
+                    let to = node.map_or(String::new(), |node| format!(" {node}"));
+                    (format!("dial {wire:?}{to}"), Some(Errand::Dial))
                 }
                 Output::Say(wire, bytes) => {
                     let word = if bytes.is_empty() { "hear" } else { "say" };
@@ -117,6 +124,7 @@ impl World {
     fn run(&mut self, piece: usize) -> bool {
         match self.errand.take() {
             None => return false,
+            Some(Errand::Seek) => self.handle(Input::Found(node(1))),
             Some(Errand::Login) => self.handle(Input::Login(None)),
             Some(Errand::Dial) => self.handle(Input::Dialled),
             Some(Errand::Say(wire, bytes)) => {
@@ -410,4 +418,97 @@ fn what_comes_late_is_nothing() {
     world.handle(Input::Doubt(true));
     assert!(world.log().is_empty());
     is_step(world.wait(), 10);
+}
+
+fn sought(answers: Answers) -> World {
+    let server = Server::Sought("the master 'shop'".to_owned());
+    World::new(Terms { server, ..terms() }, answers)
+}
+
+/// A server that has become a replica.
+fn replica(words: &[String]) -> String {
+    match words[0].as_str() {
+        "ROLE" => {
+            "*5\r\n$5\r\nslave\r\n$8\r\n10.0.0.2\r\n:6379\r\n$9\r\nconnected\r\n:1\r\n".to_owned()
+        }
+        _ => sound(words),
+    }
+}
+
+#[test]
+fn a_master_is_sought_before_each_attempt_and_must_say_that_it_is_one() {
+    let mut world = sought(sound);
+    world.serve();
+    assert_eq!(world.log()[..3], ["seek", "login", "dial Main 10.0.0.1:6379"]);
+    assert!(world.session.is_some());
+    world.lose();
+    world.wait();
+    assert_eq!(world.log()[0], "seek");
+
+    let mut world = sought(replica);
+    world.serve();
+    let log = world.log();
+    let why = "down: 10.0.0.1:6379: it is no master but a slave";
+    assert_eq!(log[log.len() - 2..], ["abandon", why]);
+    is_step(world.wait(), 10);
+    assert_eq!(world.log(), ["seek"]);
+}
+
+#[test]
+fn when_the_master_is_another_all_that_leads_to_the_old_one_ends_at_once() {
+    for doubted in [false, true] {
+        let mut world = sought(sound);
+        world.serve();
+        if doubted {
+            world.handle(Input::Doubt(true));
+            world.wait();
+        }
+        world.log();
+        world.handle(Input::Moved("another".to_owned()));
+        let log = world.log();
+        let begun = if doubted { &["abandon"][..] } else { &[] };
+        assert_eq!(log, [begun, &["give up: another", "seek"]].concat());
+        assert!(!world.machine.is_doubting());
+        world.serve();
+        assert!(world.session.is_some());
+    }
+    // On the way there, and in the pause after it was in vain.
+    let mut world = sought(sound);
+    world.run(usize::MAX);
+    world.log();
+    world.handle(Input::Moved("another".to_owned()));
+    assert_eq!(world.log(), ["abandon", "seek"]);
+    world.errand = None;
+    world.handle(Input::Failed(NoSession::Later("nobody knows".to_owned())));
+    assert_eq!(world.log(), ["abandon", "down: nobody knows"]);
+    world.handle(Input::Moved("another".to_owned()));
+    assert_eq!(world.log(), ["seek"]);
+}
+
+#[test]
+fn a_session_that_lives_is_kept_while_nobody_says_who_the_master_is() {
+    let mut world = sought(sound);
+    world.serve();
+    world.handle(Input::Doubt(true));
+    world.wait();
+    for why in [misconfigured(), NoSession::Later("nobody knows".to_owned())] {
+        world.log();
+        assert!(matches!(world.errand.take(), Some(Errand::Seek)));
+        world.handle(Input::Failed(why));
+        let log = world.log();
+        assert_eq!(log[0], "abandon");
+        assert!(log[1].starts_with("Unanswered"), "{log:?}");
+        assert!(world.session.is_some());
+        world.wait();
+    }
+    // What the server itself wants mended, ends it.
+    world.run(usize::MAX);
+    world.errand = None;
+    world.log();
+    world.handle(Input::Failed(misconfigured()));
+    let log = world.log();
+    assert_eq!(
+        log[1..],
+        ["give up: 10.0.0.1:6379: mend it", "misconfigured: 10.0.0.1:6379: mend it"]
+    );
 }

@@ -15,6 +15,7 @@ pub(super) fn sound(words: &[String]) -> String {
     match words[0].as_str() {
         "HELLO" => "%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n".to_owned(),
         "PING" => "+PONG\r\n".to_owned(),
+        "ROLE" => "*3\r\n$6\r\nmaster\r\n:5\r\n*0\r\n".to_owned(),
         "SUBSCRIBE" => {
             format!(">3\r\n$9\r\nsubscribe\r\n${}\r\n{}\r\n:1\r\n", words[1].len(), words[1])
         }
@@ -37,10 +38,10 @@ pub(super) fn old(words: &[String]) -> String {
 
 /// Reads commands, and shows each in one line.
 #[derive(Default)]
-pub(super) struct Reads(Incoming);
+pub(in crate::redis) struct Reads(Incoming);
 
 impl Reads {
-    pub(super) fn commands(&mut self, bytes: &[u8]) -> Vec<Vec<String>> {
+    pub(in crate::redis) fn commands(&mut self, bytes: &[u8]) -> Vec<Vec<String>> {
         self.0.extend(bytes);
         let mut commands = Vec::new();
         while let Some(frame) = self.0.frame().unwrap() {
