@@ -677,10 +677,10 @@ fencelock_status fencelock_client_attach_async(struct fencelock_client *client,
 // for this name: there is one queue for both, first come, first served. So a reader that comes while a
 // writer waits stands behind it, and one that does not want to wait is CONTENDED then.
 //
-// Each reader has a lease of its own, and is told of its own loss alone. Its token is greater than every
-// earlier writer's and smaller than every later one's; two readers' tokens say nothing of each other.
-// What the lock protects keeps the greatest token of a writer, w, and of anybody, m: it refuses a write
-// whose token is below m, and a read whose token is below w.
+// An explicit lease ends its reader alone; readers of one client share a hold at the store, and each is told of
+// its loss. A reader's token is greater than every earlier writer's and smaller than every later one's; two
+// readers' tokens say nothing of each other. What the lock protects keeps the greatest token of a writer, w,
+// and of anybody, m: it refuses a write whose token is below m, and a read whose token is below w.
 //
 // An owner that reads may read again, past writers that wait. One that writes may write and read
 // again; when its last write has ended, what it reads goes on beside other readers. One that reads and asks
@@ -803,8 +803,8 @@ fencelock_status fencelock_semaphore_acquire_async(struct fencelock_semaphore *s
                                                    struct fencelock_operation **operation,
                                                    struct fencelock_error **error);
 
-// How many permits the store's holds leave of the number that this handle was told, at the time of
-// asking: good for display, never for a decision. Who waits comes first.
+// How many permits the store's holds leave of the number that this handle was told, or follows, at the time
+// of asking: good for display, never for a decision. Who waits comes first.
 fencelock_status fencelock_semaphore_available_permits(struct fencelock_semaphore *semaphore,
                                                        uint32_t *available,
                                                        struct fencelock_error **error);
@@ -948,7 +948,8 @@ fencelock_status fencelock_hold_mode(const struct fencelock_hold *hold,
 // wait come in. The handle stays the same; its token is another one from now on, above what was written
 // under the old one and below every later writer's. A hold that reads already is left as it is.
 //
-// LOST when the hold has ended, NOT_HELD when it was released, INVALID_ARGUMENT for a hold of permits,
+// CONTENDED when the owner writes by another hold, too; LOST when the hold has ended, NOT_HELD when it was
+// released, INVALID_ARGUMENT for a hold of permits, UNSUPPORTED on ZooKeeper for a hold of a plain lock,
 // UNAVAILABLE when the store did not answer (the hold reads then all the same).
 fencelock_status fencelock_hold_downgrade(struct fencelock_hold *hold,
                                           struct fencelock_error **error);

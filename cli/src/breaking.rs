@@ -95,9 +95,9 @@ fn ask(lock: &LockReport, view: View) -> Result<(), Failure> {
     if !std::io::stdin().is_terminal() {
         return Err(Failure::with(
             exit::USAGE,
-            "to break a lock without a terminal, say --yes, or with --token whose hold is meant. \
-             The holder may go on as if it held \
-             the lock; only a check of its fencing token stops its writes",
+            "to break a lock without a terminal, say --yes, or which hold is meant, with --token \
+             or --hold. The holder may go on as if it held the lock; only a check of its fencing \
+             token stops its writes",
         ));
     }
     let mut err = std::io::stderr();

@@ -49,16 +49,10 @@ pub fn page(lock: &LockReport, view: View) -> String {
         Some(token) => line("token", format!("{token}, reserved up to {}", lock.last_token)),
         None => line("token", format!("the last one was at most {}", lock.last_token)),
     }
-    line(
-        "abandoned",
-        match lock.abandoned {
-            "no" => "no: the holder before released".to_owned(),
-            "yes" => {
-                view.paint(ODD, "yes: a holder was lost; what the lock protects may be half done")
-            }
-            _ => "unknown: nothing is known of a holder before".to_owned(),
-        },
-    );
+    // Who takes permits is told nothing of who had them before.
+    if lock.permits.is_none() {
+        line("abandoned", abandoned(lock, view));
+    }
     line("waiting", waiting(lock));
     if !lock.holds.is_empty() {
         out.push_str(&format!("\n{}", holds(lock).render(view)));
@@ -67,6 +61,14 @@ pub fn page(lock: &LockReport, view: View) -> String {
         out.push_str(&format!("\n{}", waiters(lock).render(view)));
     }
     out
+}
+
+fn abandoned(lock: &LockReport, view: View) -> String {
+    match lock.abandoned {
+        "no" => "no: the holder before released".to_owned(),
+        "yes" => view.paint(ODD, "yes: a holder was lost; what the lock protects may be half done"),
+        _ => "unknown: nothing is known of a holder before".to_owned(),
+    }
 }
 
 fn waiting(lock: &LockReport) -> String {

@@ -125,7 +125,8 @@ fn break_wants_a_yes_and_says_the_danger() {
     let refused = place.output(&["break", "job"]);
     assert_eq!(code(&refused), 2);
     let said = stderr(&refused);
-    assert!(is_one_line(&said) && said.contains("--yes") && said.contains("token"), "{said}");
+    assert!(is_one_line(&said) && said.contains("--yes"), "{said}");
+    assert!(said.contains("--token") && said.contains("--hold"), "{said}");
     assert_eq!(json(&place.output(&["show", "job", "--json"]))["state"], "held");
 
     let broken = place.output(&["break", "job", "--yes", "--json"]);
@@ -173,6 +174,7 @@ fn break_ends_one_hold_of_several_by_the_beginning_of_its_id() {
     let page = stdout(&place.output(&["show", "seats"]));
     let short = &id(0)[..12];
     assert!(page.contains(short) && page.contains(&id(1)[..12]), "{page}");
+    assert!(!page.contains("abandoned"), "permits tell nothing of who had them before: {page}");
 
     let ended = place.output(&["break", "seats", "--hold", short]);
     assert_eq!((code(&ended), stdout(&ended).as_str()), (0, "ended 1 hold on seats\n"));

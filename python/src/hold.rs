@@ -382,6 +382,7 @@ impl Hold {
     ///     ContendedError: The owner has the lock to write by another hold or level, too.
     ///     LostError, NotHeldError: The hold has ended, or was released.
     ///     InvalidArgumentError: It is permits.
+    ///     UnsupportedError: On ZooKeeper, when the hold is of a plain lock.
     ///     UnavailableError: The store did not answer; it is told in the background.
     ///
     /// >>> import fencelock
@@ -412,6 +413,7 @@ impl Hold {
     ///     ContendedError: Others read, or the owner has the lock by another hold or level, too.
     ///     LostError, NotHeldError: The hold has ended, or was released.
     ///     InvalidArgumentError: It is permits.
+    ///     UnsupportedError: On ZooKeeper.
     ///     UnavailableError: The store did not answer; the hold goes on reading.
     ///
     /// >>> import fencelock

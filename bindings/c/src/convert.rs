@@ -25,7 +25,8 @@ pub unsafe extern "C" fn fencelock_hold_mode(
 /// wait come in. The handle stays the same; its token is another one from now on, above what was written
 /// under the old one and below every later writer's. A hold that reads already is left as it is.
 ///
-/// LOST when the hold has ended, NOT_HELD when it was released, INVALID_ARGUMENT for a hold of permits,
+/// CONTENDED when the owner writes by another hold, too; LOST when the hold has ended, NOT_HELD when it was
+/// released, INVALID_ARGUMENT for a hold of permits, UNSUPPORTED on ZooKeeper for a hold of a plain lock,
 /// UNAVAILABLE when the store did not answer (the hold reads then all the same).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fencelock_hold_downgrade(

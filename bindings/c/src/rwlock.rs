@@ -37,10 +37,10 @@ impl RwLockObject {
 /// for this name: there is one queue for both, first come, first served. So a reader that comes while a
 /// writer waits stands behind it, and one that does not want to wait is CONTENDED then.
 ///
-/// Each reader has a lease of its own, and is told of its own loss alone. Its token is greater than every
-/// earlier writer's and smaller than every later one's; two readers' tokens say nothing of each other.
-/// What the lock protects keeps the greatest token of a writer, w, and of anybody, m: it refuses a write
-/// whose token is below m, and a read whose token is below w.
+/// An explicit lease ends its reader alone; readers of one client share a hold at the store, and each is told of
+/// its loss. A reader's token is greater than every earlier writer's and smaller than every later one's; two
+/// readers' tokens say nothing of each other. What the lock protects keeps the greatest token of a writer, w,
+/// and of anybody, m: it refuses a write whose token is below m, and a read whose token is below w.
 ///
 /// An owner that reads may read again, past writers that wait. One that writes may write and read
 /// again; when its last write has ended, what it reads goes on beside other readers. One that reads and asks

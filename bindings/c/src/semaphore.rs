@@ -118,8 +118,8 @@ pub unsafe extern "C" fn fencelock_semaphore_acquire_async(
     })
 }
 
-/// How many permits the store's holds leave of the number that this handle was told, at the time of
-/// asking: good for display, never for a decision. Who waits comes first.
+/// How many permits the store's holds leave of the number that this handle was told, or follows, at the time
+/// of asking: good for display, never for a decision. Who waits comes first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fencelock_semaphore_available_permits(
     semaphore: *mut fencelock_semaphore,

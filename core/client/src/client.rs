@@ -110,7 +110,7 @@ impl Client {
         let store = self.capabilities().store;
         let text = format!(
             "the store {store} has no {what}: use {instead}, or a store that has them \
-             (memory, sqlite, redis)"
+             (memory, sqlite, redis, zookeeper)"
         );
         if has { Ok(()) } else { Err(Error::new(ErrorKind::Unsupported, text)) }
     }

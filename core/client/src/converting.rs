@@ -23,8 +23,8 @@ impl Guard {
     /// Who reads inside a write and releases the write comes to the same.
     ///
     /// # Errors
-    /// `Contended` when the owner writes by another guard, too, and `InvalidArgument` for permits: then the
-    /// guard is as before. `Lost` when the hold has ended. `Unavailable` when the store did not
+    /// `Contended` when the owner writes by another guard, too, `InvalidArgument` for permits, and
+    /// `Unsupported` on ZooKeeper for a guard of a plain lock: then the guard is as before. `Lost` when the hold has ended. `Unavailable` when the store did not
     /// answer within the request timeout: the guard reads, all the same, and the store is told in the
     /// background.
     ///
@@ -56,9 +56,9 @@ impl Guard {
     ///
     /// # Errors
     /// `Contended` when others read, or the owner has the lock by another guard, too, or a conversion of
-    /// the guard is under way; `InvalidArgument` for permits; `Unavailable` when the store did not answer
-    /// within the request timeout, or may yet carry out an earlier conversion that it did not answer:
-    /// then the guard goes on reading. `Lost` when the hold has ended.
+    /// the guard is under way; `InvalidArgument` for permits; `Unsupported` on ZooKeeper; `Unavailable` when
+    /// the store did not answer within the request timeout, or may yet carry out an earlier conversion that
+    /// it did not answer: then the guard goes on reading. `Lost` when the hold has ended.
     ///
     /// # Cancel safety
     /// Dropping the future undoes it: the guard goes on reading.

@@ -312,17 +312,19 @@ impl Guard {
     /// # Errors
     /// `InvalidArgument` unless the lock was acquired with an explicit owner, to write.
     pub fn ticket(&self) -> Result<Ticket> {
-        match &self.owner {
-            Some(_) if self.mode() != Mode::Exclusive => Err(Error::new(
-                ErrorKind::InvalidArgument,
-                "only a hold to write has a ticket: read there with the same owner",
-            )),
-            Some(owner) => Ok(Ticket::new(&self.lock.name, owner, self.token())),
-            None => Err(Error::new(
-                ErrorKind::InvalidArgument,
-                "only a hold of an explicit owner has a ticket: give the lock an owner",
-            )),
-        }
+        let text = match (self.mode(), &self.owner) {
+            (Mode::Exclusive, Some(owner)) => {
+                return Ok(Ticket::new(&self.lock.name, owner, self.token()));
+            }
+            (Mode::Permits { .. }, _) => {
+                "permits have no owner, and so no ticket: acquire some where they are needed"
+            }
+            (Mode::Shared, Some(_)) => {
+                "only a hold to write has a ticket: read there with the same owner"
+            }
+            (_, None) => "only a hold of an explicit owner has a ticket: give the lock an owner",
+        };
+        Err(Error::new(ErrorKind::InvalidArgument, text))
     }
 
     pub(crate) fn terms(&self) -> Terms {

@@ -11,7 +11,7 @@ use crate::text;
 #[non_exhaustive]
 #[repr(u8)]
 pub enum ErrorKind {
-    /// Another holder has the lock, or waits for it, and the caller did not want to wait.
+    /// Others have the lock or its permits, or wait for them, and the caller did not want to wait.
     Contended = 1,
     /// The wait's bound passed while others held the lock, or before a store that can be reached could
     /// answer: a bound shorter than a round trip.
@@ -25,8 +25,9 @@ pub enum ErrorKind {
     Lost = 5,
     /// The caller does not hold the lock, or released it already.
     NotHeld = 6,
-    /// The store refuses for a reason that only an operator can mend: password, permission, a key
-    /// of another type, a newer layout, a clock that is far off.
+    /// The store refuses until somebody mends something: a password, a permission, a key of another
+    /// type, a newer layout, a clock that is far off, a name used as a lock and as a semaphore, numbers of
+    /// permits that differ.
     Misconfigured = 7,
     /// An argument is out of its range.
     InvalidArgument = 8,

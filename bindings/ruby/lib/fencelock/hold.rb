@@ -65,7 +65,8 @@ module Fencelock
 
     # Reads from now on instead of writing, without letting go of the lock: other readers are let in, and no writer
     # comes between. Nothing, if the hold reads already. Raises ContendedError when the owner writes by another
-    # hold, too; UnavailableError when the store did not answer: the hold reads all the same.
+    # hold, too; UnsupportedError on ZooKeeper for a hold of a plain lock; UnavailableError when the store did not
+    # answer: the hold reads all the same.
     def downgrade
       Pending.uninterrupted { @native.downgrade_async }
       self
@@ -73,7 +74,8 @@ module Fencelock
 
     # Writes from now on instead of reading, if nobody else has the lock, past whoever waits for it; gives false
     # when others read, or the owner by another hold. It does not wait: two readers that waited for each other's end
-    # would do so for ever. Raises UnavailableError when the store did not answer: the hold goes on reading.
+    # would do so for ever. Raises UnsupportedError on ZooKeeper, and UnavailableError when the store did not answer:
+    # the hold goes on reading.
     def try_upgrade
       Pending.uninterrupted { @native.try_upgrade_async }
       true

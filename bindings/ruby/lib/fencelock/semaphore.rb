@@ -50,8 +50,8 @@ module Fencelock
     # Takes `count` permits if so many are free and nobody waits: the hold, or nil.
     def try_acquire(count = 1) = taking(count).try_acquire
 
-    # `permits` less what the store says is taken. Good for display, never for a decision: it may have changed when
-    # the answer arrives.
+    # `permits`, or the number that it follows, less what the store says is taken. Good for display, never for a
+    # decision: it may have changed when the answer arrives.
     def available_permits = Pending.uninterrupted { native.available_permits_async }
 
     def inspect = "#<#{self.class} #{name} of #{permits}>"

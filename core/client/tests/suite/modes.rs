@@ -424,6 +424,7 @@ pub async fn who_was_refused_is_told_of_what(world: &World) {
     if !world.lacks(&a, Need::Permits) {
         let (here, there) = (a.semaphore("x", 5).unwrap(), b.semaphore("x", 5).unwrap());
         let most = here.acquire_many(4).await.unwrap();
+        says(most.ticket().unwrap_err(), ErrorKind::InvalidArgument, &["permits have no owner"]);
         for semaphore in [&here, &there] {
             let error = semaphore.try_acquire_many(2).await.unwrap_err();
             says(error, ErrorKind::Contended, &["2 of the semaphore's 5 permits"]);

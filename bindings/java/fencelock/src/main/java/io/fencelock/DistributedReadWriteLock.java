@@ -29,8 +29,8 @@ import java.util.concurrent.locks.ReadWriteLock;
  *   <li>Who reads and asks to write gets a {@link WouldDeadlockException}, an {@link
  *       IllegalMonitorStateException}, at once, from each of the write side's methods, and from {@code
  *       tryLock} too. There, {@code lock()} would wait for ever.
- *   <li>Each reader has a lease of its own, and is told of its own loss alone. A lost reader is
- *       nobody's {@link Hold#previousAbandoned}.
+ *   <li>An explicit lease ends its reader alone; readers of one client share a hold at the store, and each
+ *       is told of its loss. A lost reader is nobody's {@link Hold#previousAbandoned}.
  * </ul>
  *
  * <p>As there, who reads may read again past a writer that waits, and who writes may write and read

@@ -264,8 +264,8 @@ public interface DistributedSemaphore {
     CompletableFuture<Boolean> resizeAsync(int permits);
 
     /**
-     * How many permits the store's holds leave of this object's number. Asks the store. Good for
-     * display, never for a decision: who waits comes first.
+     * How many permits the store's holds leave of this object's number, or of the one that it {@linkplain
+     * #adopting follows}. Asks the store. Good for display, never for a decision: who waits comes first.
      *
      * @return 0 or more
      * @throws StoreUnavailableException when the store did not answer

@@ -145,6 +145,7 @@ public interface Hold extends AutoCloseable {
      *
      * @throws LockContendedException when the owner writes by another hold, too
      * @throws InvalidArgumentException for permits
+     * @throws UnsupportedByStoreException on ZooKeeper, for a hold of a plain lock
      * @throws LockLostException when the hold has ended
      * @throws NotHeldException when it was released
      * @throws StoreUnavailableException when the store did not answer; the hold reads all the same, and
@@ -168,6 +169,7 @@ public interface Hold extends AutoCloseable {
      * @return true when it writes, also when it did already; false when others read, or the owner has
      *     the lock by another hold, too: then it reads on
      * @throws InvalidArgumentException for permits
+     * @throws UnsupportedByStoreException on ZooKeeper
      * @throws LockLostException when the hold has ended
      * @throws NotHeldException when it was released
      * @throws StoreUnavailableException when the store did not answer; the hold reads on

@@ -112,6 +112,7 @@ public class Hold internal constructor(private val native: NativeHold) : AutoClo
      * writer comes between. Nothing, if the hold reads already. It begins at once; cancelling does not undo it.
      *
      * @throws FencelockException.Contended when the lock's owner writes by another hold, too
+     * @throws FencelockException.Unsupported on ZooKeeper, for a hold of a plain lock
      * @throws FencelockException.Unavailable when the store did not answer: the hold reads all the same
      * @throws FencelockException.Lost when the hold has ended
      */
@@ -123,6 +124,7 @@ public class Hold internal constructor(private val native: NativeHold) : AutoClo
      * finds in [mode] what came of it.
      *
      * @return false when others read, or the lock's owner by another hold: the hold goes on reading
+     * @throws FencelockException.Unsupported on ZooKeeper
      * @throws FencelockException.Unavailable when the store did not answer: it goes on reading
      * @throws FencelockException.Lost when the hold has ended
      */

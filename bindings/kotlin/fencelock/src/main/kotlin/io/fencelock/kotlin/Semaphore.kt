@@ -44,7 +44,7 @@ public class Semaphore internal constructor(private val native: NativeSemaphore)
     public suspend fun tryAcquire(count: Int = 1): Hold? = taking(count).tryAcquire()
 
     /**
-     * This object's number less what the store says is taken. Good for display, never for a decision: it may
+     * This object's number, or the one that it follows, less what the store says is taken. Good for display, never for a decision: it may
      * have changed when the answer arrives.
      */
     public suspend fun availablePermits(): Int = native.availablePermitsAsync().toInt()
