@@ -7,7 +7,9 @@ use fencelock_engine::ErrorKind;
 use fencelock_engine::event::Event;
 use fencelock_engine::reply::{RefusalKind, Standing};
 use fencelock_redis::{Node, Options};
-use fencelock_testkit::{Proxy, RedisSentinels, eventually, free_port, skip_servers};
+use fencelock_testkit::{
+    Proxy, RedisSentinels, documented_acl, eventually, free_port, skip_servers,
+};
 
 fn options(url: &str) -> Options {
     Options::from_url(url).unwrap()
@@ -184,6 +186,34 @@ fn passwords_of_sentinels_and_servers_are_apart() {
     let other = format!("redis+sentinel://:not-theirs@{nodes}?sentinel_password=for-the-sentinels");
     let error = Client::open(options(&other)).await_misconfigured();
     assert!(error.message().contains(&all.servers[0].address()), "it names the server: {error}");
+}
+
+/// The permissions that docs/redis.md names are enough.
+#[test]
+fn the_documented_permissions_are_enough() {
+    if skip_servers() {
+        return;
+    }
+    let all = RedisSentinels::start().unwrap();
+    let mut acl = documented_acl("ACL SETUSER locks on");
+    acl.push("+role".to_owned());
+    for server in &all.servers {
+        server.cli(&acl.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+    }
+    let acl = documented_acl("ACL SETUSER locks-sentinel on");
+    for sentinel in &all.sentinels {
+        sentinel.cli(&acl.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+        // Nobody comes in without a login.
+        sentinel.cli(&["ACL", "SETUSER", "default", "-@all", "+sentinel", "+ping"]).unwrap();
+    }
+    let nodes = all.url().replace("redis+sentinel://", "");
+    let login = "sentinel_user=locks-sentinel&sentinel_password=a-long-password";
+    let url = format!("redis+sentinel://locks:a-long-password@{nodes}?{login}");
+    let client = Client::up(options(&url));
+    client.grant("x");
+    all.failover();
+    moved(&client);
+    served(&client);
 }
 
 #[test]
