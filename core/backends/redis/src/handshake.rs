@@ -1,5 +1,6 @@
 //! Who logs in, and a connection for questions.
 
+use fencelock_engine::redis::Node;
 use fencelock_engine::redis::session::{Greeting, Login, NoSession, Protocol, Purpose};
 use fencelock_engine::transport::caught;
 
@@ -33,9 +34,10 @@ pub(crate) async fn login(options: &Options) -> Result<Option<Login>, NoSession>
     }
 }
 
-/// Connects, and makes the connection ready for its purpose.
+/// Connects, to `node` where Sentinels named it, and makes the connection ready for its purpose.
 pub(crate) async fn greet(
     options: &Options,
+    node: Option<&Node>,
     purpose: Purpose,
     login: Option<&Login>,
 ) -> Result<Conversation, NoSession> {
@@ -43,6 +45,6 @@ pub(crate) async fn greet(
         Purpose::Pushes { .. } => Protocol::Resp2,
         _ => options.protocol,
     };
-    let stream = connect::dial(options, None).await?;
+    let stream = connect::dial(options, node.cloned()).await?;
     Conversation::begin(stream, Greeting::new(purpose, protocol, login.cloned())).await
 }

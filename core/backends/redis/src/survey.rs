@@ -10,7 +10,8 @@ use fencelock_engine::{ClientId, Error, Name};
 
 use crate::conversation::Conversation;
 use crate::handshake;
-use crate::options::Options;
+use crate::options::{Address, Options};
+use crate::survey_sentinels::{self, SentinelSurvey};
 
 /// What a server is like. `None` stands for what the server would not tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub struct Survey {
     pub round_trip: Duration,
     /// Commands and keys that this user may not use and locks need.
     pub missing: Vec<String>,
+    /// What its Sentinels are like, where they name it.
+    pub sentinels: Option<SentinelSurvey>,
 }
 
 impl Survey {
@@ -87,7 +90,11 @@ pub(crate) const NEEDED: &[&[&str]] = &[
 /// When no connection can be made; the message says why and what to do.
 pub async fn survey(options: Options) -> Result<Survey, Error> {
     options.check()?;
-    let limit = options.connect_timeout * 2;
+    let servers = match &options.address {
+        Address::Sentinel(sentinel) => u32::try_from(sentinel.nodes.len() * 2).unwrap_or(8),
+        _ => 0,
+    };
+    let limit = options.connect_timeout * (2 + servers);
     tokio::time::timeout(limit, look(&options))
         .await
         .unwrap_or_else(|_| {
@@ -98,7 +105,16 @@ pub async fn survey(options: Options) -> Result<Survey, Error> {
 
 async fn look(options: &Options) -> Result<Survey, NoSession> {
     let login = handshake::login(options).await?;
-    let mut talk = handshake::greet(options, Purpose::Questions, login.as_ref()).await?;
+    let (sentinels, node) = match &options.address {
+        Address::Sentinel(sentinel) => {
+            let survey = survey_sentinels::look(options, sentinel, login.as_ref()).await?;
+            let master = survey.master().cloned();
+            (Some(survey), master)
+        }
+        _ => (None, None),
+    };
+    let node = node.as_ref();
+    let mut talk = handshake::greet(options, node, Purpose::Questions, login.as_ref()).await?;
     let resp3 = talk.greeted.resp3;
     if options.db != 0 {
         let reply = talk.ask(&["SELECT", &options.db.to_string()]).await?;
@@ -117,7 +133,7 @@ async fn look(options: &Options) -> Result<Survey, NoSession> {
     if resp3 {
         talk.go_on(Greeting::further(talk.greeted.clone(), purpose)).await?;
     } else {
-        apart = Some(handshake::greet(options, purpose, login.as_ref()).await?);
+        apart = Some(handshake::greet(options, node, purpose, login.as_ref()).await?);
     }
     let subscribed = apart.as_ref().unwrap_or(&talk);
     handshake::told(subscribed.greeted.denied.as_deref());
@@ -148,6 +164,7 @@ async fn look(options: &Options) -> Result<Survey, NoSession> {
         clock_error: u64::try_from(clock.round_trip.as_micros() / 2).unwrap_or(u64::MAX),
         round_trip: clock.round_trip,
         missing,
+        sentinels,
     })
 }
 
@@ -204,7 +221,7 @@ async fn clock(talk: &mut Conversation) -> Result<Clock, NoSession> {
 }
 
 /// Comparing the server's clock with this machine's is the purpose here.
-fn wall_clock() -> i64 {
+pub(crate) fn wall_clock() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
 }
 

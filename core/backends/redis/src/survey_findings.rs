@@ -1,5 +1,6 @@
 //! What the findings of a survey mean for locks.
 
+use crate::sentinel_findings;
 use crate::survey::{Finding, Severity, Survey};
 
 /// The oldest Redis that the scripts are written for.
@@ -27,7 +28,7 @@ impl Survey {
 }
 
 fn findings(survey: &Survey) -> Vec<Finding> {
-    vec![
+    let mut all = vec![
         version(survey),
         permissions(survey),
         resp3(survey),
@@ -38,7 +39,11 @@ fn findings(survey: &Survey) -> Vec<Finding> {
         replicas(survey),
         clock(survey),
         round_trip(survey),
-    ]
+    ];
+    if let Some(sentinels) = &survey.sentinels {
+        all.extend(sentinel_findings::all(sentinels, survey.clock_ahead));
+    }
+    all
 }
 
 /// The first two numbers of a version.

@@ -2,7 +2,7 @@
 
 use fencelock_engine::ErrorKind;
 use fencelock_redis::{Options, Severity, Survey, survey};
-use fencelock_testkit::{RedisServer, eventually, free_port, skip_servers};
+use fencelock_testkit::{RedisSentinels, RedisServer, eventually, free_port, skip_servers};
 
 fn ask(url: &str) -> Result<Survey, fencelock_engine::Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -65,6 +65,31 @@ fn a_replica_and_its_master() {
     });
     assert_eq!(severity(&survey, "replicas"), Severity::Note);
     assert_eq!(severity(&ask(&replica.url()).unwrap(), "role"), Severity::Problem);
+}
+
+#[test]
+fn sentinels_and_the_servers_that_could_take_over_are_looked_at() {
+    if skip_servers() {
+        return;
+    }
+    let mut all = RedisSentinels::start().unwrap();
+    let survey = ask(&all.url()).unwrap();
+    assert_eq!(survey.role.as_deref(), Some("master"));
+    for name in ["sentinels", "down_after", "masters", "replica_clocks"] {
+        assert_eq!(severity(&survey, name), Severity::Good, "{name}: {:?}", survey.sentinels);
+    }
+    // One Sentinel is away, and a replica was made a master by hand.
+    all.sentinels[2].kill().unwrap();
+    all.servers[1].cli(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    let survey = ask(&all.url()).unwrap();
+    assert_eq!(severity(&survey, "sentinels"), Severity::Warning);
+    assert_eq!(severity(&survey, "masters"), Severity::Problem);
+    all.sentinels[1].kill().unwrap();
+    let survey = ask(&all.url()).unwrap();
+    assert_eq!(severity(&survey, "sentinels"), Severity::Problem);
+    all.sentinels[0].kill().unwrap();
+    let error = ask(&all.url()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
 }
 
 #[test]

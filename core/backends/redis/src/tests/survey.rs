@@ -21,6 +21,7 @@ fn sound() -> Survey {
         clock_error: 100,
         round_trip: Duration::from_micros(200),
         missing: Vec::new(),
+        sentinels: None,
     }
 }
 
