@@ -3,6 +3,7 @@
 use fencelock_engine::Outcome;
 use fencelock_engine::request::Mode;
 
+use crate::errors::forked;
 use crate::guard::Guard;
 use crate::listener::Listener;
 use crate::outcome::failed;
@@ -85,7 +86,14 @@ impl Guard {
     /// `None`: it is in that mode already.
     pub(crate) fn start_conversion(&self, to: Mode) -> Result<Option<Wait>> {
         self.check_released()?;
-        if self.is_shared() && !self.lock.reentrant.begin_conversion(self.hold) {
+        // Before the mutex, as everywhere.
+        if self.shared().is_forked() {
+            return Err(forked());
+        }
+        if self
+            .sharer()
+            .is_some_and(|owner| !self.lock.reentrant.begin_conversion(owner, self.hold))
+        {
             return match self.mode() == to {
                 true => Ok(None),
                 false => Err(other_guards()),
@@ -119,7 +127,7 @@ impl Guard {
 
     pub(crate) fn finish_conversion(&self, outcome: Outcome) -> Result<()> {
         let Outcome::Converted(to) = outcome else {
-            self.lock.reentrant.end_conversion(self.hold, self.terms());
+            self.end_conversion();
             return Err(failed(outcome));
         };
         let mut terms = Terms { mode: to.mode, token: to.token, ..self.terms() };
@@ -127,17 +135,24 @@ impl Guard {
             terms.abandoned = to.abandoned;
         }
         self.set_terms(terms);
-        self.lock.reentrant.end_conversion(self.hold, terms);
+        self.end_conversion();
         Ok(())
+    }
+
+    /// The owner's next level may share the hold again, under its terms.
+    fn end_conversion(&self) {
+        if let Some(owner) = self.sharer() {
+            self.lock.reentrant.end_conversion(owner, self.hold, self.terms());
+        }
     }
 }
 
-/// Lets the owner's next level share the hold again, under its terms.
+/// Ends the conversion when it goes.
 struct Open<'a>(&'a Guard);
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.0.lock.reentrant.end_conversion(self.0.hold, self.0.terms());
+        self.0.end_conversion();
     }
 }
 

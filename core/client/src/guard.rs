@@ -1,5 +1,8 @@
 //! A hold, and what its holder can learn of it.
 
+#[cfg(test)]
+mod tests;
+
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -50,8 +53,8 @@ pub struct Guard {
     terms: Mutex<Terms>,
     pub(crate) hold: HoldKey,
     reentry: bool,
-    /// Other guards may share the hold.
-    shares: bool,
+    /// The local owner whose other guards may share the hold.
+    shares: Option<u64>,
     released: AtomicBool,
     /// Told to what listens for this guard alone, once anything does.
     over: OnceLock<Over>,
@@ -94,7 +97,7 @@ impl Guard {
             terms: Mutex::new(Terms { mode, token: grant.token, abandoned: grant.abandoned }),
             hold: grant.hold,
             reentry,
-            shares: nested.is_some(),
+            shares: nested,
             released: AtomicBool::new(false),
             over: OnceLock::new(),
             since,
@@ -102,7 +105,7 @@ impl Guard {
     }
 
     /// One more level of a hold.
-    pub(crate) fn nested(lock: Arc<LockRef>, shared: Shares) -> Guard {
+    pub(crate) fn nested(lock: Arc<LockRef>, owner: u64, shared: Shares) -> Guard {
         let Shares { listener, hold, token, abandoned, mode, since } = shared;
         Guard {
             lock,
@@ -111,7 +114,7 @@ impl Guard {
             terms: Mutex::new(Terms { mode, token, abandoned }),
             hold,
             reentry: true,
-            shares: true,
+            shares: Some(owner),
             released: AtomicBool::new(false),
             over: OnceLock::new(),
             since,
@@ -176,7 +179,7 @@ impl Guard {
         if self.released.load(Ordering::Acquire) {
             return Duration::ZERO;
         }
-        let shared = self.shares.then_some(&self.listener);
+        let shared = self.shares.map(|_| &self.listener);
         self.lock.remaining(self.hold, shared).unwrap_or(Duration::ZERO)
     }
 
@@ -335,8 +338,8 @@ impl Guard {
         *self.terms.lock() = terms;
     }
 
-    /// Whether other guards may share the hold, without the engine's knowing.
-    pub(crate) fn is_shared(&self) -> bool {
+    /// The local owner whose other guards may share the hold, without the engine's knowing.
+    pub(crate) fn sharer(&self) -> Option<u64> {
         self.shares
     }
 
@@ -404,10 +407,8 @@ impl Guard {
     /// Whether the hold goes on under other guards. Otherwise who listens still hears of a loss, which
     /// the release itself may bring to light.
     fn goes_on(&self) -> bool {
-        if !self.shares {
-            return false;
-        }
-        match self.lock.reentrant.leave(self.hold) {
+        let Some(owner) = self.shares else { return false };
+        match self.lock.reentrant.leave(owner, self.hold) {
             Left::Inner => {
                 if let Some(over) = self.over.get() {
                     self.listener.forget(over);
@@ -473,7 +474,7 @@ impl Guard {
     }
 
     fn leave(&self, core: &mut Core, now: Time) {
-        if self.shares || !self.reentry {
+        if self.shares.is_some() || !self.reentry {
             core.counts.held(now.since(self.since));
         }
         if let Some(owner) = &self.owner {

@@ -150,8 +150,7 @@ impl Listener {
         now.as_nanos() < self.0.certain_until.load(Ordering::Relaxed) && !self.is_lost()
     }
 
-    /// The engine's word. The hold may last longer, once renewed, and ends sooner only by being
-    /// lost.
+    /// The engine's word. The hold may last longer, and ends sooner only by being lost.
     pub(crate) fn set_certain_until(&self, until: Time) {
         self.0.certain_until.store(until.as_nanos(), Ordering::Relaxed);
     }

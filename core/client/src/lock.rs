@@ -308,7 +308,7 @@ impl Lock {
         if let Some(owner) = nested
             && let Some(shared) = self.inner.reenter(owner, mode)
         {
-            return Ok(Started::Granted(Guard::nested(self.inner.clone(), shared)));
+            return Ok(Started::Granted(Guard::nested(self.inner.clone(), owner, shared)));
         }
         let explicit = match &owner {
             Owner::Explicit(owner) => Some(owner.clone()),

@@ -48,13 +48,14 @@ impl LockRef {
 
     /// What is left of a hold, by the engine's word; noted in the listener that guards share.
     pub(crate) fn remaining(&self, hold: HoldKey, shared: Option<&Listener>) -> Option<Duration> {
-        let left = self.shared().with(|core, now| (now, core.engine.remaining(now, hold)));
-        let (now, left) = left.ok()?;
-        let left = left?;
-        if let Some(listener) = shared {
-            listener.set_certain_until(now + left);
+        let engine = |core: &mut Core, now| {
+            (now, core.engine.remaining(now, hold), core.engine.certain(now, hold))
+        };
+        let (now, left, certain) = self.shared().with(engine).ok()?;
+        if let (Some(listener), Some(certain)) = (shared, certain) {
+            listener.set_certain_until(now + certain);
         }
-        Some(left)
+        left
     }
 
     pub(crate) fn count(&self, owner: &Owner) -> usize {

@@ -111,7 +111,7 @@ fn served_in_the_order_of_arrival(world: &mut World) {
     // Ours and theirs in turn; each is in line before the next comes.
     for (index, client) in clients.iter().enumerate() {
         let (lock, sender) = (client.lock(name).unwrap(), sender.clone());
-        thread::spawn(move || sender.send((index, lock.acquire().unwrap())));
+        thread::spawn(move || drop(sender.send((index, lock.acquire().unwrap()))));
         queued(&watcher, name, 2 * index + 1);
         world.curator.tell(&format!("acquire order{index} c {path}"));
         queued(&watcher, name, 2 * index + 2);

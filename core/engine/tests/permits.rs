@@ -213,3 +213,27 @@ fn who_gets_a_seat_after_a_resize_is_refused_alone() {
     world.pass(SECOND);
     is_clean(&world);
 }
+
+/// M141: what was asked of the store for one who has released is not kept for who comes after.
+#[test]
+fn m141_a_longer_lease_is_not_handed_on_with_its_permit() {
+    for extends in [false, true] {
+        let mut world = World::new(2);
+        let before = world.take_with(0, permits(1, 1));
+        world.release(0, before.hold).unwrap();
+        world.pass(2 * MS);
+        let lease = Some(SECOND * 3_600).filter(|_| !extends);
+        let first = world.take_with(0, Ask { lease, ..permits(1, 1) });
+        if extends {
+            world.extend(0, first.hold, SECOND * 3_600);
+        }
+        let (second, _) = wait(&mut world, 0, permits(1, 1));
+        let (elsewhere, _) = wait(&mut world, 1, permits(1, 1));
+        world.release(0, first.hold).unwrap();
+        world.granted(0, second);
+        // That process dies.
+        world.disconnect(0);
+        world.pass_without(SECOND * 40, &[0]);
+        assert!(!world.is_pending(1, elsewhere), "it waits for a lease that nobody asked for");
+    }
+}

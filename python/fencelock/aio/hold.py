@@ -98,7 +98,8 @@ class Hold(_native.BaseHold):
     async def try_upgrade(self) -> None:
         """Write from now on instead of reading, if nobody else holds the lock.
 
-        See `fencelock.Hold.try_upgrade`. A task that is cancelled meanwhile goes on reading.
+        See `fencelock.Hold.try_upgrade`. A task that is cancelled meanwhile goes on reading, unless
+        the answer was there already: `mode` tells.
         """
         port = _port.here()
         started = self.try_upgrade_start(port.box)

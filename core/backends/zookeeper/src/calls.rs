@@ -100,6 +100,7 @@ async fn multi(client: &zk::Client, acl: Acl, parts: Vec<ZkWrite>) -> Answer {
                 writer.add_create(&path, &data, &options(kind, acl))
             }
             ZkWrite::Check { path } => writer.add_check_version(&path, -1),
+            ZkWrite::CheckVersion { path, version } => writer.add_check_version(&path, version),
             ZkWrite::Set { path, data } => writer.add_set_data(&path, &data, None),
             ZkWrite::Delete { path } => writer.add_delete(&path, None),
         };
@@ -151,6 +152,7 @@ fn read_error(error: &zk::Error) -> ZkError {
     match error {
         zk::Error::NoNode => ZkError::NoNode,
         zk::Error::NodeExists => ZkError::NodeExists,
+        zk::Error::BadVersion => ZkError::BadVersion,
         zk::Error::NotEmpty => ZkError::NotEmpty,
         zk::Error::NoChildrenForEphemerals => ZkError::NoChildrenForEphemerals,
         zk::Error::NoAuth => ZkError::NoAuth,
@@ -162,8 +164,7 @@ fn read_error(error: &zk::Error) -> ZkError {
         zk::Error::SessionExpired => ZkError::SessionExpired,
         zk::Error::SessionMoved => ZkError::SessionMoved,
         zk::Error::AuthFailed => ZkError::AuthFailed,
-        zk::Error::BadVersion
-        | zk::Error::BadArguments(_)
+        zk::Error::BadArguments(_)
         | zk::Error::UnexpectedErrorCode(_)
         | zk::Error::MarshallingError
         | zk::Error::RuntimeInconsistent => ZkError::Other(error.to_string()),

@@ -14,7 +14,7 @@ use crate::hold::{How, LossReason};
 use crate::lane::LaneId;
 use crate::options::MIN_LEASE;
 use crate::reply::{Body, Failure, Refusal, RefusalKind, Reply, Standing, State};
-use crate::request::{Beat, MAX_BEATS, Op};
+use crate::request::{Beat, MAX_BEATS, Mode, Op};
 use crate::time::Time;
 
 /// The least pause before a renewal is repeated, however little is left of its hold.
@@ -57,7 +57,7 @@ impl<C: Clone> Engine<C> {
             let told =
                 self.lent_beyond(now, key, Awaited::All).is_none() || planted!(ShorteningCancelled);
             let idle = entry.flight.is_none() && !entry.claim && told;
-            if idle && self.companions(key).is_empty() {
+            if idle && !self.has_companions(key) {
                 self.no_beat(key);
             }
         } else if entry.beat_at.is_none() {
@@ -357,10 +357,10 @@ impl<C: Clone> Engine<C> {
         // A claim counts at the store from the grant, of which a push only says that it was made.
         let kept = drift.until(sent, state.lease);
         entry.lent = match (part.first, &entry.owner) {
-            (true, None) => answered,
+            (true, None) if entry.stored == Mode::Exclusive => answered,
             // Another hold of the owner may have shown that token: then the answer tells.
             (true, Some(_)) => kept,
-            (false, _) => entry.lent.max(kept),
+            _ => entry.lent.max(kept),
         };
         entry.contact = entry.contact.max(sent);
         entry.heard = entry.heard.max(part.used);
@@ -391,7 +391,7 @@ impl<C: Clone> Engine<C> {
         if entry.group_end() > entry.valid_until {
             self.beat_by(key, sent + lease / 3);
         }
-        if !self.companions(key).is_empty() {
+        if self.has_companions(key) {
             self.beat_by(key, now);
         }
     }

@@ -346,7 +346,7 @@ impl<C: Clone> Engine<C> {
             let outcome = Outcome::Converted(Converted { hold, mode: to, token, abandoned });
             self.complete(call.call, outcome);
         }
-        if !self.companions(key).is_empty() {
+        if self.has_companions(key) {
             self.beat_by(key, now);
         }
         if state.others_waiting > 0 {

@@ -1,5 +1,6 @@
 //! A client's place at the store for one lock: in the queue, or holding.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::engine::tenants::Tenants;
@@ -148,7 +149,7 @@ pub(crate) struct Entry<C> {
     pub ticket: u64,
     /// The calls that wait for this entry: one, or those of local readers who come in together; none of
     /// the entry for which the local queue waits, nor of a seat for permits.
-    pub calls: Vec<CallKey>,
+    pub calls: VecDeque<CallKey>,
     /// A release to go out with the acquire.
     pub after: Option<After<C>>,
     /// A seat for permits that nobody wants now, and when it is given up.
@@ -241,7 +242,7 @@ impl<C> Entry<C> {
             parting: None,
             flight: None,
             ticket: 0,
-            calls: Vec::new(),
+            calls: VecDeque::new(),
             after: None,
             spare_until: None,
             claim_lease: Duration::MAX,

@@ -11,10 +11,11 @@ use crate::engine::{Acquired, Engine, hold_end};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Outcome};
 use crate::hold::{Ask, CallKey, Grant, HoldKey, How, Patience};
-use crate::options::{Keeping, Options, TOKEN_BLOCK};
+use crate::options::{Keeping, MIN_LEASE, Options, TOKEN_BLOCK};
 use crate::reply::Abandoned;
 use crate::request::{MAX_LOCAL_WAITERS, Mode};
 use crate::time::Time;
+use crate::validity::DRIFT_FIXED;
 
 impl<C: Clone> Engine<C> {
     pub(super) fn acquire_local(
@@ -249,6 +250,13 @@ impl<C: Clone> Engine<C> {
                 Step::Renew
             };
         }
+        let permits = matches!(entry.mode, Mode::Permits { .. });
+        // The store shortens no lease of permits: if this process died, they would be out for as long as
+        // was asked for those who had them before.
+        let asked = self.options.drift().until(now, own.max(MIN_LEASE));
+        if permits && entry.lent > asked + DRIFT_FIXED {
+            return Step::Requeue;
+        }
         let next = entry.used + 1;
         let bounded = self.options.local_run_grants;
         let run_over = self.is_run_over(now, entry, came);
@@ -260,7 +268,6 @@ impl<C: Clone> Engine<C> {
             return Step::Renew;
         }
         // What was reserved with permits is all there is: what comes after it may be another client's.
-        let permits = matches!(entry.mode, Mode::Permits { .. });
         if (session || permits) && next > entry.end {
             return Step::Requeue;
         }

@@ -1,5 +1,7 @@
 //! A hold ends before its release, and its holder is told.
 
+use std::collections::BTreeSet;
+
 use crate::engine::Engine;
 use crate::engine::call::{Call, CallKind};
 use crate::engine::entry::At;
@@ -27,9 +29,7 @@ impl<C: Clone> Engine<C> {
     /// Those of an entry's holders whose holds are over by themselves are told; the others stay.
     fn end_tenants(&mut self, now: Time, key: Key) {
         let Some(entry) = self.entries.get(key) else { return };
-        let over = entry.tenants.iter().filter(|holder| holder.end <= now);
-        let over: Vec<Option<u64>> = over.map(|holder| holder.owner).collect();
-        for owner in over {
+        for owner in entry.tenants.over(now) {
             let strays = self.end_tenant(now, key, owner, LossReason::Ended);
             self.open_strays(now, strays);
         }
@@ -97,7 +97,7 @@ impl<C: Clone> Engine<C> {
     pub(super) fn lose(&mut self, now: Time, key: Key, reason: LossReason) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let lock = entry.lock;
-        let mut waiting = std::mem::take(&mut entry.calls);
+        let mut waiting: Vec<CallKey> = std::mem::take(&mut entry.calls).into();
         for call in &waiting {
             if let Some(call) = self.calls.get_mut(call.key()) {
                 call.entry = None;
@@ -134,7 +134,8 @@ impl<C: Clone> Engine<C> {
             companions.retain(|call| self.companion_of(*call) == Some(only));
         }
         if let Some(entry) = self.entries.get_mut(key) {
-            entry.companions.retain(|call| !companions.contains(call));
+            let away: BTreeSet<CallKey> = companions.iter().copied().collect();
+            entry.companions.retain(|call| !away.contains(call));
         }
         for call in companions {
             let Some(item) = self.calls.get_mut(call.key()) else { continue };
@@ -213,6 +214,13 @@ impl<C: Clone> Engine<C> {
                 self.complete(call.call, Outcome::Failed(super::release::not_held()));
             }
         }
+    }
+
+    /// Whether anybody waits for the entry's next renewal.
+    pub(super) fn has_companions(&self, key: Key) -> bool {
+        let entry = self.entries.get(key);
+        entry
+            .is_some_and(|it| it.companions.iter().any(|call| self.calls.get(call.key()).is_some()))
     }
 
     /// The extends and re-entries that wait for the entry's next renewal.

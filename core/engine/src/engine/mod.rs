@@ -238,6 +238,12 @@ impl<C: Clone> Engine<C> {
         if hold.lost.is_some() || end <= now { None } else { Some(end.since(now)) }
     }
 
+    /// How much of that is certain while nobody is told of a loss, of a hold that the watchdog keeps: what
+    /// was asked for another hold of its owner is taken back when that one ends.
+    pub fn certain(&self, now: Time, hold: HoldKey) -> Option<Duration> {
+        Some(self.remaining(now, hold)?.min(self.options.drift().margin(self.options.lease)))
+    }
+
     /// How many holds the local `owner` has on the lock, for itself or shared. Permits have no owner.
     pub fn count(&self, now: Time, lock: LockKey, owner: u64) -> usize {
         let Some(lock) = self.lock_ref(lock.0) else { return 0 };

@@ -446,7 +446,7 @@ impl<C: Clone> Engine<C> {
         } else if self.is_seat(key) {
             self.seat_and_after(key)
         } else {
-            entry.calls.clone()
+            entry.calls.iter().copied().collect()
         };
         for waiter in waiters {
             let Some(call) = self.calls.get(waiter.key()) else { continue };

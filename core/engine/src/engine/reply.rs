@@ -479,12 +479,12 @@ impl<C: Clone> Engine<C> {
     /// The lease that whoever is next to hold the entry wants.
     pub(super) fn wanted_lease(&mut self, key: Key) -> Duration {
         let Some(entry) = self.entries.get(key) else { return self.options.lease };
-        let calls = if entry.is_handed_on() {
+        let calls: Vec<_> = if entry.is_handed_on() {
             self.first_waiter(entry.lock).into_iter().collect()
         } else if entry.calls.is_empty() {
             self.seated_at(key).into_iter().collect()
         } else {
-            entry.calls.clone()
+            entry.calls.iter().copied().collect()
         };
         let asks = calls.iter().filter_map(|call| match &self.calls.get(call.key())?.kind {
             CallKind::Acquire(ask) => Some(ask.lease.unwrap_or(self.options.lease)),

@@ -1,6 +1,8 @@
 //! Local readers of one client share an entry: one hold at the store, for which they come in together,
 //! and which others join while nobody is passed so.
 
+use std::collections::BTreeSet;
+
 use crate::engine::call::CallKind;
 use crate::engine::entry::{At, Entry, Holder};
 use crate::engine::slab::Key;
@@ -149,7 +151,7 @@ impl<C: Clone> Engine<C> {
             item.entry = Some(key);
         }
         if let Some(entry) = self.entries.get_mut(key) {
-            entry.calls.push(call);
+            entry.calls.push_back(call);
         }
         self.begin_to_read(call);
     }
@@ -159,8 +161,11 @@ impl<C: Clone> Engine<C> {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let first = planted!(FirstReaderEndsWait)
             && entry.tenants.is_empty()
-            && entry.calls.first() == Some(&call);
-        entry.calls.retain(|other| *other != call);
+            && entry.calls.front() == Some(&call);
+        // Mostly the first to come gives up first.
+        if let Some(at) = entry.calls.iter().position(|other| *other == call) {
+            entry.calls.remove(at);
+        }
         if entry.calls.is_empty() && entry.tenants.is_empty() || first {
             self.part(now, key, None, false);
         }
@@ -172,14 +177,14 @@ impl<C: Clone> Engine<C> {
         if entry.is_handed_on() {
             return self.first_waiter(entry.lock);
         }
-        entry.calls.first().copied().or_else(|| self.next_in_line(entry))
+        entry.calls.front().copied().or_else(|| self.next_in_line(entry))
     }
 
     /// After the first of the readers that wait for an entry, all of them come in.
     pub(super) fn let_all_in(&mut self, now: Time, key: Key, how: How) {
         while let Some(entry) = self.entries.get(key)
             && entry.mode == Mode::Shared
-            && let Some(&call) = entry.calls.first()
+            && let Some(&call) = entry.calls.front()
         {
             let ask = self.calls.get(call.key()).and_then(|call| call.ask()).cloned();
             let Some(ask) = ask else { return };
@@ -189,7 +194,7 @@ impl<C: Clone> Engine<C> {
                 && self.needs_renewal(now, entry, &ask);
             let has = entry.tenants.get(ask.tenant()).is_some();
             if let Some(entry) = self.entries.get_mut(key) {
-                entry.calls.retain(|other| *other != call);
+                entry.calls.pop_front();
             }
             if has || longer {
                 if let (Some(owner), Some(item)) = (ask.tenant(), self.calls.get(call.key())) {
@@ -248,7 +253,8 @@ impl<C: Clone> Engine<C> {
     /// Calls that were to join readers must wait after all: others do, who came first.
     pub(super) fn turn_away(&mut self, now: Time, key: Key, calls: Vec<CallKey>) {
         if let Some(entry) = self.entries.get_mut(key) {
-            entry.companions.retain(|call| !calls.contains(call));
+            let away: BTreeSet<CallKey> = calls.iter().copied().collect();
+            entry.companions.retain(|call| !away.contains(call));
         }
         for call in calls {
             let Some(item) = self.calls.get_mut(call.key()) else { continue };

@@ -1,6 +1,6 @@
 //! Who has an entry in this client: one holder, or several local readers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::engine::entry::Holder;
 use crate::time::Time;
@@ -8,8 +8,8 @@ use crate::time::Time;
 /// The holders of an entry, each local owner once.
 #[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Tenants {
-    /// By owner.
-    list: Vec<Holder>,
+    /// By owner. Of many the first to come is mostly the first to go.
+    list: VecDeque<Holder>,
     /// When those end that end by themselves.
     ends: BTreeSet<(Time, Option<u64>)>,
 }
@@ -29,7 +29,7 @@ impl Tenants {
 
     /// The only one, of an entry that is not shared.
     pub fn first(&self) -> Option<&Holder> {
-        self.list.first()
+        self.list.front()
     }
 
     pub fn get(&self, owner: Option<u64>) -> Option<&Holder> {
@@ -38,8 +38,7 @@ impl Tenants {
 
     /// The same, where there are no others.
     pub fn only_mut(&mut self) -> Option<&mut Holder> {
-        let [only] = &mut self.list[..] else { return None };
-        Some(only)
+        if self.list.len() == 1 { self.list.front_mut() } else { None }
     }
 
     pub fn get_mut(&mut self, owner: Option<u64>) -> Option<&mut Holder> {
@@ -54,7 +53,7 @@ impl Tenants {
     }
 
     pub fn remove(&mut self, owner: Option<u64>) -> Option<Holder> {
-        let holder = self.list.remove(self.place(owner).ok()?);
+        let holder = self.list.remove(self.place(owner).ok()?)?;
         self.ends.remove(&(holder.end, owner));
         Some(holder)
     }
@@ -72,6 +71,12 @@ impl Tenants {
     /// When the first of them ends by itself.
     pub fn first_end(&self) -> Time {
         self.ends.first().map_or(Time::MAX, |&(end, _)| end)
+    }
+
+    /// Whose holds have ended by themselves.
+    pub fn over(&self, now: Time) -> Vec<Option<u64>> {
+        let over = self.ends.iter().take_while(|(end, _)| *end <= now);
+        over.map(|&(_, owner)| owner).collect()
     }
 
     /// When the last of them has ended by itself.

@@ -431,10 +431,8 @@ impl Machine {
     pub(super) fn node_gone(&mut self, hold: HoldId) {
         let Some(place) = self.forget(hold) else { return };
         self.drop_leases(&place);
-        if let Some(node) = &place.node {
-            for sharer in self.sharers(node.token, &place.parent) {
-                self.node_gone(sharer);
-            }
+        for sharer in self.sharers(&place) {
+            self.node_gone(sharer);
         }
         match place.ask {
             Some(Ask { request, what: What::Acquire { .. }, .. }) => {

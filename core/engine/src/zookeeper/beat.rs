@@ -172,11 +172,11 @@ impl Machine {
     fn vanish(&mut self, hold: HoldId) {
         let Some(place) = self.forget(hold) else { return };
         self.drop_leases(&place);
+        let sharers = self.sharers(&place);
         if place.held {
             self.push(Push::Broken { lock: place.lock, hold });
         }
-        let Some(node) = &place.node else { return };
-        for sharer in self.sharers(node.token, &place.parent) {
+        for sharer in sharers {
             self.node_gone(sharer);
         }
     }

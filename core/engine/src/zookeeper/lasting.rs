@@ -110,9 +110,7 @@ impl Machine {
         let Some(place) = self.places.get(&hold) else { return };
         let lock = place.lock.clone();
         let mut holds = vec![hold];
-        if let Some(node) = &place.node {
-            holds.extend(self.sharers(node.token, &place.parent));
-        }
+        holds.extend(self.sharers(place));
         for hold in holds {
             self.push(Push::Wanted { lock: lock.clone(), hold });
         }

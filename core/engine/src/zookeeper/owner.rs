@@ -172,7 +172,7 @@ impl Machine {
         } else {
             let Some(node) = place.node.clone() else { return false };
             let leads = place.leads;
-            let heirs = self.sharers(node.token, &place.parent);
+            let heirs = self.sharers(place);
             let Some(&heir) = heirs.first() else { return false };
             if let Some(heir) = self.places.get_mut(&heir) {
                 heir.shared = None;
@@ -205,13 +205,13 @@ impl Machine {
         self.places.iter().find(|(_, place)| keeps(place)).map(|(hold, _)| *hold)
     }
 
-    /// The holds that share it.
-    pub(super) fn sharers(&self, token: u64, parent: &str) -> Vec<HoldId> {
-        self.places
-            .iter()
-            .filter(|(_, place)| place.shared == Some(token) && place.parent == parent)
-            .map(|(hold, _)| *hold)
-            .collect()
+    /// The holds that share the node of this one. Only an explicit owner's do: of many holds the others
+    /// are not looked through.
+    pub(super) fn sharers(&self, keeper: &Place) -> Vec<HoldId> {
+        let (Some(_), Some(node)) = (&keeper.owner, &keeper.node) else { return Vec::new() };
+        let token = Some(node.token);
+        let shares = |place: &Place| place.shared == token && place.parent == keeper.parent;
+        self.places.iter().filter(|(_, place)| shares(place)).map(|(hold, _)| *hold).collect()
     }
 }
 

@@ -70,6 +70,8 @@ pub(super) struct Seen {
     pub out: Vec<String>,
     /// How many there are.
     pub of: Option<u32>,
+    /// The version of what says so; nothing where that may not be read.
+    pub version: Option<i32>,
     /// Somebody has or wants the name as a lock.
     pub is_lock: bool,
 }
@@ -80,13 +82,19 @@ impl Seen {
         let names = children(place.take(&Part::List))?;
         let out = children(place.take(&Part::Leases))?;
         let above = children(place.take(&Part::Above))?;
-        let of = match place.take(&Part::Note) {
-            Some(Ok(ZkReply::Data { data, .. })) => parse_permits(&data),
+        let (of, version) = match place.take(&Part::Note) {
+            Some(Ok(ZkReply::Data { data, stat })) => (parse_permits(&data), Some(stat.version)),
             Some(Err(error @ (ZkError::ConnectionLoss | ZkError::NotSent))) => return Err(error),
-            _ => None,
+            _ => (None, None),
         };
         let is_lock = !queue(&above).0.is_empty();
-        Ok(Seen { queue: queue(&names).0, out, of, is_lock })
+        Ok(Seen { queue: queue(&names).0, out, of, version, is_lock })
+    }
+
+    /// That nobody has set how many there are since, in what is done on the strength of it.
+    pub fn unchanged(&self, locks: &str) -> Option<ZkWrite> {
+        let path = split(locks).0.to_owned();
+        self.version.map(|version| ZkWrite::CheckVersion { path, version })
     }
 }
 

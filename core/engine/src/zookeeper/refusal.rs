@@ -37,6 +37,7 @@ pub(crate) fn refusal(error: &ZkError, path: &str) -> Refusal {
         ZkError::NotReadOnly => (Retry, "is cut off from its quorum and only reads"),
         ZkError::Throttled => (Retry, "is too busy"),
         ZkError::NoNode => (Retry, "lost the node meanwhile"),
+        ZkError::BadVersion => (Retry, "has other data meanwhile"),
         ZkError::Other(text) => {
             return Refusal { kind: Retry, message: format!("ZooKeeper, at {path}: {text}") };
         }

@@ -87,9 +87,11 @@ impl Machine {
         let Some(place) = self.places.get_mut(&hold) else { return };
         let Some(permits) = &place.permits else { return };
         if permits.fit(seen.out.len()) {
-            self.take_permits(hold, news);
+            self.take_permits(hold, &seen, news);
         } else if news {
-            let parts = vec![ZkWrite::Check { path: node.path }, self.count_of(hold)];
+            let mut parts = vec![ZkWrite::Check { path: node.path }];
+            parts.extend(seen.unchanged(&parent));
+            parts.push(self.count_of(hold));
             self.batch(hold, Step::Count, vec![(Part::Grant, ZkOp::Multi(parts))]);
         } else if !place.may_wait() {
             self.leave(hold, Then::Contended);
@@ -167,6 +169,7 @@ impl Machine {
         let Some(place) = self.places.get_mut(&hold) else { return };
         match place.take(&Part::Grant) {
             Some(Ok(_) | Err(ZkError::At(0, _))) => self.list_place(hold),
+            Some(Err(error)) if is_outdated(&error) => self.list_place(hold),
             Some(Err(error)) => self.acquire_failed(hold, &error),
             None => self.acquire_failed(hold, &ZkError::ConnectionLoss),
         }
@@ -206,8 +209,8 @@ impl Machine {
         }
     }
 
-    /// Takes all that the hold wants, and leaves the queue, in one step.
-    fn take_permits(&mut self, hold: HoldId, news: bool) {
+    /// Takes all that the hold wants, and leaves the queue, in one step, if there are as many as was seen.
+    fn take_permits(&mut self, hold: HoldId, seen: &Seen, news: bool) {
         let timeout = self.session.as_ref().map(|session| session.timeout).unwrap_or_default();
         let count_of = self.count_of(hold);
         let Some(place) = self.places.get(&hold) else { return };
@@ -216,6 +219,7 @@ impl Machine {
         let node = place.node.as_ref().map(|node| node.path.clone());
         let mut parts: Vec<ZkWrite> =
             node.iter().map(|path| ZkWrite::Check { path: path.clone() }).collect();
+        parts.extend(seen.unchanged(&place.parent));
         if news {
             parts.push(count_of);
         }
@@ -244,6 +248,7 @@ impl Machine {
                 }
             }
             Some(Err(ZkError::At(0, error))) if *error == ZkError::NoNode => self.list_place(hold),
+            Some(Err(error)) if is_outdated(&error) => self.list_place(hold),
             Some(Err(ZkError::At(_, error))) if *error == ZkError::NoNode => {
                 // Nothing was out for so long that the server took the node above away.
                 let path = leases_path(&place.parent);
@@ -452,6 +457,11 @@ impl Machine {
         }
         self.list_place(hold);
     }
+}
+
+/// Somebody set another number of permits meanwhile.
+fn is_outdated(error: &ZkError) -> bool {
+    matches!(error, ZkError::At(_, inner) if **inner == ZkError::BadVersion)
 }
 
 /// Whoever uses the semaphore does not say how many permits it has.

@@ -67,8 +67,7 @@ impl Machine {
     /// All holds that stand by the node of this one.
     fn standing_by(&self, keeper: HoldId) -> Vec<HoldId> {
         let Some(place) = self.places.get(&keeper) else { return Vec::new() };
-        let Some(node) = &place.node else { return Vec::new() };
-        let mut holds = self.sharers(node.token, &place.parent);
+        let mut holds = self.sharers(place);
         holds.push(keeper);
         holds
     }

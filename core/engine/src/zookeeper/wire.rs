@@ -96,6 +96,13 @@ pub enum ZkWrite {
         /// Which node.
         path: String,
     },
+    /// The node's data must not have been set since it had this [version](Stat::version).
+    CheckVersion {
+        /// Which node.
+        path: String,
+        /// How often its data was set.
+        version: i32,
+    },
     /// As [`ZkOp::Set`].
     Set {
         /// Which node.
@@ -178,6 +185,8 @@ pub enum ZkError {
     NoNode,
     /// The node is there already.
     NodeExists,
+    /// The node's data was set since.
+    BadVersion,
     /// The node has children.
     NotEmpty,
     /// The parent is ephemeral and can have no children.

@@ -38,6 +38,9 @@ fn write(write: &ZkWrite) -> Op {
             Op::Create { path: path.clone(), data: data.clone(), mode: mode(*kind) }
         }
         ZkWrite::Check { path } => Op::Check { path: path.clone(), version: -1 },
+        ZkWrite::CheckVersion { path, version } => {
+            Op::Check { path: path.clone(), version: *version }
+        }
         ZkWrite::Set { path, data } => {
             Op::Set { path: path.clone(), data: data.clone(), version: -1 }
         }
@@ -107,7 +110,8 @@ pub fn error(failure: Failure) -> ZkError {
         Code::SessionExpired => ZkError::SessionExpired,
         Code::SessionMoved => ZkError::SessionMoved,
         Code::NotReadOnly => ZkError::NotReadOnly,
-        Code::BadArguments | Code::BadVersion | Code::RuntimeInconsistency => {
+        Code::BadVersion => ZkError::BadVersion,
+        Code::BadArguments | Code::RuntimeInconsistency => {
             ZkError::Other(format!("{:?}", failure.code))
         }
     }

@@ -58,14 +58,15 @@ fn all_is_taken_in_one_step_with_the_end_of_the_place_in_the_queue() {
     let own = format!("{LOCKS}/{}", node(1, 0));
     let parts = talk.parts();
     assert_eq!(parts[0], ZkWrite::Check { path: own.clone() });
+    assert_eq!(parts[1], ZkWrite::CheckVersion { path: LOCK.to_owned(), version: 0 });
     let data = b"fencelock 1 permits 3".to_vec();
-    assert_eq!(parts[1], ZkWrite::Set { path: LOCK.to_owned(), data });
+    assert_eq!(parts[2], ZkWrite::Set { path: LOCK.to_owned(), data });
     let stem = |part: &ZkWrite| match part {
         ZkWrite::Create { path, kind: NodeKind::EphemeralSequential, .. } => path.clone(),
         other => panic!("{other:?}"),
     };
-    assert_eq!(stem(&parts[2]), stem(&parts[3]));
-    assert_eq!(parts[4..], [ZkWrite::Delete { path: own }]);
+    assert_eq!(stem(&parts[3]), stem(&parts[4]));
+    assert_eq!(parts[5..], [ZkWrite::Delete { path: own }]);
     talk.answer([made(&[lease(1, 0), lease(1, 1)], 100)]);
     let state = talk.state(request);
     assert_eq!((state.standing, state.token, state.end), (Standing::Granted, 102_400, 102_400));
@@ -89,7 +90,7 @@ fn m109_whoever_wants_more_than_there_is_takes_nothing() {
     // One comes back, and it is not enough.
     talk.fired(LEASES.to_owned(), Change::Children);
     talk.answer([list(&[node(2, 1)]), list(&out[..1]), above(), of(5)]);
-    assert_eq!(talk.parts().len(), 5, "of five, three of which are free: they are taken");
+    assert_eq!(talk.parts().len(), 6, "of five, three of which are free: they are taken");
 }
 
 /// M110: a try that finds room takes its place in the queue like everybody else.
@@ -161,4 +162,29 @@ fn a_resize_holds_on_to_somebody() {
     talk.answer([above()]);
     talk.answer([children(&[]), children(&[])]);
     assert_eq!(talk.reply(request), Ok(Body::Resize(false)));
+}
+
+/// M142: what was seen of a number that somebody sets meanwhile lets nobody in, nor undoes it.
+#[test]
+fn m142_what_is_taken_is_taken_of_the_number_that_counts() {
+    let mut talk = Talk::new();
+    let request = talk.take(2, (1, 3), true);
+    let out = [lease(1, 0), lease(1, 1)];
+    let (queue, first) = (list(&[node(2, 1)]), queued(2, 1));
+    talk.answer([first, queue.clone(), list(&out), above(), of(3)]);
+    assert_eq!(talk.parts()[1], ZkWrite::CheckVersion { path: LOCK.to_owned(), version: 0 });
+    talk.answer([Err(ZkError::At(1, Box::new(ZkError::BadVersion)))]);
+    talk.answer([queue, list(&out), above(), of(2)]);
+    assert_eq!(talk.state(request).standing, Standing::Queued, "there are two, and both are out");
+    talk.answer([list(&out), of(2)]);
+    // The same for who says how many there are, as the first of all.
+    let mut talk = Talk::new();
+    let request = talk.take(1, (1, 3), true);
+    talk.answer([queued(1, 0), list(&[node(1, 0)]), children(&[]), above(), data("")]);
+    talk.answer([Err(ZkError::At(1, Box::new(ZkError::BadVersion)))]);
+    talk.answer([list(&[node(1, 0)]), children(&[]), above(), of(5)]);
+    let sets = |part: &ZkWrite| matches!(part, ZkWrite::Set { .. });
+    assert!(!talk.parts().iter().any(sets), "it is five, as was said since");
+    talk.answer([made(&[lease(1, 0)], 100)]);
+    assert_eq!(talk.state(request).standing, Standing::Granted);
 }
