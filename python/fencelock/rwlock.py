@@ -45,9 +45,9 @@ class Sides(Generic[_L]):
 class RWLock(Sides[_native.Lock]):
     """A read-write lock across machines: any number of readers, or one writer.
 
-    From `Client.rwlock`. Each side is a `Lock` with all that this has. Readers and writers wait in one
-    queue, first come, first served. Readers of one client share a hold at the store, and each is told
-    of its loss.
+    From `Client.rwlock`. Each side is a `Lock` with all that this has. Readers and writers wait in
+    one queue, first come, first served. Readers of one client share a hold at the store, and each
+    is told of its loss.
 
     Who writes may read and write again, who reads may read again, at once. Who reads and asks to
     write would wait for its own read: that raises `WouldDeadlockError`.

@@ -178,6 +178,14 @@ pub enum Bug {
     AnyCountHandedOn,
     LocalHeadPassed,
     GivenUpSeatHandedOn,
+    LateConversionForgotten,
+    ZkPermitsOverdrawn,
+    ZkPermitsAsWriter,
+    /// A try that finds enough free does not wait for its turn.
+    ZkTryPasses,
+    ZkLeasesForgotten,
+    /// Of several permits one is given back.
+    ZkFirstLeaseReturned,
 }
 
 thread_local! {

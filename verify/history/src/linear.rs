@@ -3,7 +3,7 @@
 //! In a window everybody tries to get the lock and releases it, a few times. Leases are longer than
 //! the window, so that a lock is free only when it was released. The tags of window 7 begin with
 //! `w7.`. The tries of a window may be to read, or for permits; who holds may be converted from a reader to
-//! a writer, or the other way.
+//! a writer, or the other way, and a semaphore may be given another number of permits.
 
 use std::collections::BTreeMap;
 
@@ -109,9 +109,20 @@ impl Operations {
                 modes.push(Mode::read(record.get("mode")));
             }
             let (who, mode) = (&*record.who, modes[hold]);
+            let kind = record.get("kind");
             match record.event.as_str() {
                 "asked" => {
-                    running.insert(who, read.begins(at, Operation::Try(hold), mode));
+                    let index = read.begins(at, Operation::Try(hold), mode);
+                    read.calls[index].adopts = record.get("adopt") == Some("yes");
+                    running.insert(who, index);
+                }
+                "resize-asked" => {
+                    let resize = Operation::Resize(record.number("of"));
+                    running.insert(who, read.begins(at, resize, mode));
+                }
+                "resized" => {
+                    let used = record.get("used") == Some("yes");
+                    read.ends(at, running.remove(who), Answer::Resized { used });
                 }
                 "release-asked" => {
                     running.insert(who, read.begins(at, Operation::Release(hold), mode));
@@ -123,7 +134,7 @@ impl Operations {
                     running.insert(who, read.begins(at, Operation::Convert(hold), Mode::Exclusive));
                 }
                 "converted" => read.ends(at, running.remove(who), Answer::Converted),
-                "unconverted" if record.get("kind") == Some("contended") => {
+                "unconverted" if kind == Some("contended") => {
                     read.ends(at, running.remove(who), Answer::Contended);
                 }
                 "unconverted" => {
@@ -134,14 +145,21 @@ impl Operations {
                 }
                 "granted" => read.ends(at, running.remove(who), Answer::Granted),
                 "released" => read.ends(at, running.remove(who), Answer::Released),
-                "failed" if record.get("kind") == Some("contended") => {
-                    read.ends(at, running.remove(who), Answer::Contended);
-                }
                 "failed" => {
-                    // It may have been granted, and is then taken back, both at some time.
-                    running.remove(who);
-                    read.unanswered += 1;
-                    read.begins(at, Operation::Release(hold), mode);
+                    let call = running.remove(who);
+                    let operation = call.map(|call| read.calls[call].operation);
+                    let resizes = matches!(operation, Some(Operation::Resize(_)));
+                    let semaphore = resizes || matches!(mode, Mode::Permits { .. });
+                    match kind.and_then(|kind| refusal(kind, semaphore)) {
+                        Some(_) if resizes => read.ends(at, call, Answer::Contended),
+                        Some(refused) => read.ends(at, call, refused),
+                        None if resizes => read.unanswered += 1,
+                        None => {
+                            // It may have been granted, and is then taken back, both at some time.
+                            read.unanswered += 1;
+                            read.begins(at, Operation::Release(hold), mode);
+                        }
+                    }
                 }
                 "unreleased" => {
                     running.remove(who);
@@ -155,7 +173,7 @@ impl Operations {
     }
 
     fn begins(&mut self, from: usize, operation: Operation, mode: Mode) -> usize {
-        self.calls.push(Call { operation, mode, from, answer: None });
+        self.calls.push(Call { operation, mode, adopts: false, from, answer: None });
         self.calls.len() - 1
     }
 
@@ -170,6 +188,16 @@ impl Operations {
 
     fn is_linearizable(&self, tries: Tries) -> bool {
         order::exists(&self.calls, tries)
+    }
+}
+
+/// What is known to have come to nothing, by the kind of its failure.
+fn refusal(kind: &str, semaphore: bool) -> Option<Answer> {
+    match kind {
+        "contended" => Some(Answer::Contended),
+        "misconfigured" if semaphore => Some(Answer::OtherNumber),
+        "invalid_argument" if semaphore => Some(Answer::TooMany),
+        _ => None,
     }
 }
 

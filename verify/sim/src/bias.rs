@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use fencelock_engine::Options;
+
 use crate::clock::{MS, SEC};
 use crate::cost::Cost;
 use crate::dice::Dice;
@@ -97,7 +99,7 @@ impl Bias {
     /// The stores that such runs are played on without being asked for one.
     pub fn stores(self) -> &'static [StoreKind] {
         match self {
-            Bias::Permits | Bias::TakeOvers => &[StoreKind::Record, StoreKind::Redis],
+            Bias::TakeOvers => &[StoreKind::Record, StoreKind::Redis],
             _ => &[StoreKind::Record, StoreKind::Redis, StoreKind::ZooKeeper],
         }
     }
@@ -244,17 +246,12 @@ impl Bias {
             Bias::Rests => bend_rests(plan, dice),
             Bias::TakeOvers => bend_take_overs(plan, dice),
             Bias::Readers => {
-                habits.read = dice.pick(&[300, 600, 600, 850]);
-                habits.breaks = dice.pick(&[0, 0, 10]);
-                habits.convert = dice.pick(&[0, 100, 300]);
+                plan.draw_readers(dice);
+                if plan.seed.is_multiple_of(16) {
+                    bend_conversions(plan, dice);
+                }
             }
-            Bias::Permits => {
-                plan.permits = (0..plan.locks).map(|_| dice.pick(&[1, 2, 3, 3, 5])).collect();
-                habits.odd = dice.pick(&[0, 0, 20, 100]);
-                habits.breaks = dice.pick(&[0, 0, 10]);
-                habits.resize = dice.pick(&[0, 0, 20, 100]);
-                plan.explicit = 0;
-            }
+            Bias::Permits => plan.draw_permits(dice),
             Bias::Shortened => {
                 plan.profile = Profile::Calm;
                 plan.hazards = Hazards::default();
@@ -296,6 +293,25 @@ impl Bias {
     }
 }
 
+impl Plan {
+    /// Some read, others write.
+    pub(crate) fn draw_readers(&mut self, dice: &mut Dice) {
+        self.habits.read = dice.pick(&[300, 600, 600, 850]);
+        self.habits.breaks = dice.pick(&[0, 0, 10]);
+        self.habits.convert = dice.pick(&[0, 100, 300]);
+    }
+
+    /// Names are semaphores.
+    pub(crate) fn draw_permits(&mut self, dice: &mut Dice) {
+        self.permits = (0..self.locks).map(|_| dice.pick(&[1, 2, 3, 3, 5])).collect();
+        self.habits.odd = dice.pick(&[0, 0, 20, 100]);
+        self.habits.breaks = dice.pick(&[0, 0, 10]);
+        self.habits.resize = dice.pick(&[0, 0, 20, 100]);
+        self.habits.adopt = dice.pick(&[0, 0, 100, 500]);
+        self.explicit = 0;
+    }
+}
+
 /// Several on few names, with the troubles that other plans are bent towards.
 fn bend_shared(plan: &mut Plan, dice: &mut Dice) {
     if dice.chance(3) {
@@ -328,6 +344,28 @@ fn bend_take_overs(plan: &mut Plan, dice: &mut Dice) {
         plan.faults.push((at, Fault::TakeOver { ahead, span: dice.between(MS, 200 * MS) }));
     }
     plan.faults.sort_by_key(|(at, _)| *at);
+}
+
+/// Long holds are converted to and fro, by requests of which many arrive late.
+fn bend_conversions(plan: &mut Plan, dice: &mut Dice) {
+    plan.profile = Profile::Network;
+    let few = Edits { clients: Some(3), actors: Some(2), locks: Some(1), ..Edits::default() };
+    few.apply(plan);
+    plan.explicit = 0;
+    let options = &mut plan.options;
+    options.claim = Duration::from_millis(500);
+    options.lease = Duration::from_secs(2);
+    options.retention = Options::default().retention;
+    options.request_timeout = Duration::from_millis(dice.between(150, 350));
+    plan.hazards = Hazards { lose_request: 100, lose_reply: 50, stray: 900, ..Hazards::default() };
+    plan.latency.1 = plan.latency.0 + MS / 2;
+    let habits = &mut plan.habits;
+    (habits.read, habits.convert, habits.cancel) = (600, 800, 100);
+    (habits.lease, habits.max_hold, habits.nap, habits.breaks) = (0, 0, 0, 0);
+    (habits.reenter, habits.extend, habits.branch, habits.forget) = (0, 0, 0, 0);
+    (habits.hold, habits.rest) = (3 * SEC, 5 * MS);
+    plan.quiet_at = 8 * SEC;
+    plan.faults.clear();
 }
 
 fn bend_rests(plan: &mut Plan, dice: &mut Dice) {

@@ -135,6 +135,8 @@ pub struct Terms {
     pub lease: Duration,
     /// How it shares the lock.
     pub mode: Mode,
+    /// The number of permits in that is its own, and others' counts.
+    pub adopt: bool,
 }
 
 /// A call without its completion.

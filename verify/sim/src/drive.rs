@@ -416,12 +416,16 @@ impl World {
             }
             (_, ErrorKind::Misconfigured) => {
                 let habits = &self.plan.habits;
-                self.was_foreign(lock) || self.zk_refuses() || habits.odd + habits.resize > 0
+                let differ = habits.odd + habits.resize + habits.adopt > 0;
+                self.was_foreign(lock) || self.zk_refuses() || differ && !terms.adopt
             }
             // There are fewer now than it asked for when it began to wait.
             (_, ErrorKind::InvalidArgument) => {
                 self.cover.add(Cover::Doomed);
-                self.plan.habits.resize > 0 && terms.mode.permits() > Some(1)
+                let habits = &self.plan.habits;
+                // There whoever is first while none is out says how many, also to those behind it.
+                let says = self.zk.is_some() && habits.odd + habits.adopt > 0;
+                (habits.resize > 0 || terms.adopt || says) && terms.mode.permits() > Some(1)
             }
             (_, ErrorKind::WouldDeadlock) => self.would_deadlock(slot, actor, lock, terms.mode),
             (Patience::Try, ErrorKind::Contended | ErrorKind::Unavailable) => true,
@@ -616,13 +620,16 @@ impl World {
         if self.now < self.clients[slot].paused_until + 2_000 * US {
             self.cover.add(Cover::ExpiredWhilePaused);
         }
+        // When answers come again, a session is proven anew by two of which one left a third of the timeout
+        // after the other had come.
         let quarter = self.plan.options.lease.as_nanos() as u64 / 4;
+        let settles = quarter.max(self.zk_timeout() / 2);
         // A session may end for many reasons; the machine's own checks look at them.
         let forgotten = reason == LossReason::Gone
             && (!self.checks.exclusion.is_protected(lock, incarnation, tag) || self.zk.is_some());
         // It pauses before it tries again to connect.
         let away = self.zk.is_none() && self.clients[slot].link.attempts > 1;
-        let recent = self.now <= self.trouble_until + quarter;
+        let recent = self.now <= self.trouble_until + settles;
         // Far away, a claim that was asked for when answers came sooner may end before the first.
         let unheard = self.now < since + 2 * self.plan.latency.1;
         let excused = forgotten || self.was_foreign(lock) || away || recent || unheard;

@@ -43,7 +43,7 @@ pub struct Edits {
 type Off = (&'static str, fn(&mut Plan));
 
 /// What may be turned off, from what messages suffer to what callers do.
-pub const OFF: [Off; 31] = [
+pub const OFF: [Off; 32] = [
     ("lose_request", |plan| plan.hazards.lose_request = 0),
     ("lose_reply", |plan| plan.hazards.lose_reply = 0),
     ("lose_push", |plan| plan.hazards.lose_push = 0),
@@ -70,6 +70,7 @@ pub const OFF: [Off; 31] = [
     ("convert", |plan| plan.habits.convert = 0),
     ("odd", |plan| plan.habits.odd = 0),
     ("resize", |plan| plan.habits.resize = 0),
+    ("adopt", |plan| plan.habits.adopt = 0),
     ("explicit", |plan| plan.explicit = 0),
     ("polling", |plan| plan.polling.fill(false)),
     ("push_pipe", |plan| plan.push_pipe = false),

@@ -6,7 +6,7 @@ use crate::client::{Call, Open};
 use crate::world::World;
 
 /// The most permits that a semaphore is given.
-const MOST: u64 = 6;
+pub(crate) const MOST: u64 = 6;
 
 impl World {
     /// An operator looks who has a lock, and then breaks what it saw.

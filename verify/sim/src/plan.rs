@@ -135,6 +135,8 @@ pub struct Habits {
     pub odd: u64,
     /// Changes the number of permits, from which on all say that.
     pub resize: u64,
+    /// Follows the number of permits that those have who hold or wait, and says any of its own.
+    pub adopt: u64,
     /// The longest hold.
     pub hold: u64,
     /// The longest rest between holds.
@@ -269,6 +271,7 @@ impl Plan {
                 convert: 0,
                 odd: 0,
                 resize: 0,
+                adopt: 0,
                 hold,
                 rest: dice.pick(&[100 * US, 5 * MS, 80 * MS]),
             },

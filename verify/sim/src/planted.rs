@@ -122,6 +122,10 @@ const fn permits(row: u32, bug: Bug, what: &'static str) -> Planted {
     Planted { row: Row::Shared(row), what, place: Place::Shared(Bias::Permits, bug) }
 }
 
+const fn zk_permits(row: u32, bug: Bug, what: &'static str) -> Planted {
+    Planted { row: Row::Shared(row), what, place: Place::ZooKeeperShared(Bias::Permits, bug) }
+}
+
 /// The table.
 pub const TABLE: &[Planted] = &[
     code(1, Bug::ReleaseWithoutOwner, "a release ends whoever holds"),
@@ -495,6 +499,15 @@ pub const TABLE: &[Planted] = &[
     permits(106, Bug::ResizeAdds, "a resize adds to the permits that are out"),
     permits(107, Bug::AnyNumberOfPermits, "five permits here, ten there"),
     permits(108, Bug::ExpiredPermitFrees, "the release of an expired permit frees another"),
+    zk_permits(103, Bug::ZkPermitsOverdrawn, "zookeeper: who finds one permit left takes three"),
+    zk_permits(110, Bug::ZkTryPasses, "zookeeper: a try takes permits before its turn"),
+    zk_permits(111, Bug::ZkLeasesForgotten, "zookeeper: permits of an unanswered request stay out"),
+    zk_permits(150, Bug::ZkFirstLeaseReturned, "zookeeper: of several permits one is given back"),
+    zk_permits(
+        151,
+        Bug::ZkPermitsAsWriter,
+        "zookeeper: who wants permits queues as a read-write lock's writer",
+    ),
     readers(101, Bug::JoinOnOldWord, "local readers overlap on the store's old word"),
     readers(101, Bug::ReaderPassesKnownWriter, "a local reader joins past a writer elsewhere"),
     readers(101, Bug::ReaderPassesOwnWriter, "a local reader joins past a local writer"),
@@ -516,6 +529,7 @@ pub const TABLE: &[Planted] = &[
     permits(137, Bug::AnyCountHandedOn, "permits go to a local waiter who wants another number"),
     permits(138, Bug::LocalHeadPassed, "permits that are handed on pass the first local waiter"),
     permits(139, Bug::GivenUpSeatHandedOn, "permits of a seat that is given up are handed on"),
+    readers(120, Bug::LateConversionForgotten, "a conversion that was not answered comes late"),
     readers(134, Bug::OuterWriteStays, "who reads within a write keeps it after the write"),
 ];
 

@@ -172,6 +172,10 @@ impl Shop {
                 Reaped,
                 Curator,
                 CuratorPause,
+                Permits(Under::Nothing),
+                Permits(Under::Pause),
+                Permits(Under::Crash),
+                Permits(Under::Messages),
             ],
         }
     }
@@ -388,6 +392,8 @@ impl Scene {
             Permits(_) => {
                 plan.bias = Bias::Permits;
                 plan.permits = (0..plan.locks).map(|_| dice.pick(&[1, 2, 3, 3, 5])).collect();
+                // Some follow the number that the others say.
+                plan.habits.adopt = dice.pick(&[0, 300]);
                 plan.explicit = 0;
             }
             _ => {}

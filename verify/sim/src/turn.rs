@@ -188,7 +188,7 @@ impl World {
             Who::Explicit(number) => Owner::Explicit(owner_id(number)),
         };
         let now = self.local(slot);
-        let mode = self.draw_mode(lock);
+        let (mode, adopt) = self.draw_mode(lock);
         // Who has permits and wants more of them waits for itself, like anybody else.
         let it = &self.clients[slot].actors[actor];
         let more = matches!(mode, Mode::Permits { .. }) && (it.is_busy() || !it.held.is_empty());
@@ -199,9 +199,9 @@ impl World {
         } else {
             Patience::Forever
         };
-        let mut terms = Terms { lease: self.plan.options.lease, mode, ..Terms::default() };
+        let mut terms = Terms { lease: self.plan.options.lease, mode, adopt, ..Terms::default() };
         let mut ask =
-            Ask { owner, mode, adopt: false, lease: None, max_hold: None, patience, attach: None };
+            Ask { owner, mode, adopt, lease: None, max_hold: None, patience, attach: None };
         if self.dice.chance(habits.lease) {
             // Often one that is over before its claim would be.
             let claim = self.plan.options.claim.as_nanos() as u64;
@@ -224,17 +224,23 @@ impl World {
         (ask, terms)
     }
 
-    /// How an acquire shares the lock; nothing is drawn where that is never so.
-    fn draw_mode(&mut self, lock: usize) -> Mode {
+    /// How an acquire shares the lock, and whether it follows the others' number of permits; nothing is drawn
+    /// where that is never so.
+    fn draw_mode(&mut self, lock: usize) -> (Mode, bool) {
         let Some(&of) = self.sizes.get(lock) else {
             let reads = self.dice.chance(self.plan.habits.read);
-            return if reads { Mode::Shared } else { Mode::Exclusive };
+            return (if reads { Mode::Shared } else { Mode::Exclusive }, false);
         };
         let odd = !self.quiet && self.dice.chance(self.plan.habits.odd);
-        let of = if odd { of + 1 } else { of };
+        let adopt = self.dice.chance(self.plan.habits.adopt);
+        let of = match (adopt, odd) {
+            (true, _) => self.dice.between(1, crate::operator::MOST) as u32,
+            (false, true) => of + 1,
+            (false, false) => of,
+        };
         // Small requests beside large ones.
         let most = if self.dice.chance(500) { 1 } else { u64::from(of) };
-        Mode::Permits { count: self.dice.between(1, most) as u32, of }
+        (Mode::Permits { count: self.dice.between(1, most) as u32, of }, adopt)
     }
 
     /// Another branch of a caller whose call is under way: it lets go of what the caller has, asks
@@ -310,6 +316,8 @@ impl World {
         *asked = terms.lease.max(*asked);
         let tag = self.tag(slot, actor);
         let key = self.clients[slot].locks[lock];
+        // Who follows the others' number stands in no line of its client.
+        let lines_up = ask.mode != Mode::Shared && !ask.adopt;
         let (patience, ask_mode) = (ask.patience, ask.mode);
         let asked = self.local(slot);
         self.trace.mix(tag);
@@ -334,7 +342,7 @@ impl World {
             Ok(Acquired::Pending(key)) => {
                 let waiting = Waiting { key, lock, patience, terms };
                 let who = self.clients[slot].actors[actor].who;
-                if ask_mode != Mode::Shared {
+                if lines_up {
                     self.checks.queue.waits(self.now, slot, tag, who, lock, ask_mode, patience);
                 }
                 let incarnation = self.clients[slot].incarnation;

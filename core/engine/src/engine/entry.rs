@@ -99,7 +99,8 @@ impl Copies {
 
     /// Whether one may still take effect, at the store's time `store`.
     pub fn is_live(&self, store: u64, now: Time) -> bool {
-        self.until > store && now.since(self.at) < Copies::PATIENCE
+        let past = self.until <= store || planted!(LateConversionForgotten);
+        !past && now.since(self.at) < Copies::PATIENCE
     }
 }
 

@@ -148,8 +148,10 @@ impl Kind {
     pub fn of(mode: Mode, read_write: bool) -> Kind {
         match mode {
             Mode::Shared => Kind::Read,
-            _ if read_write => Kind::Write,
-            _ => Kind::Lock,
+            Mode::Exclusive if read_write => Kind::Write,
+            // The line for permits is Curator's mutex, whatever the name was before.
+            Mode::Permits { .. } if read_write && planted!(ZkPermitsAsWriter) => Kind::Write,
+            Mode::Exclusive | Mode::Permits { .. } => Kind::Lock,
         }
     }
 

@@ -67,6 +67,7 @@ impl Machine {
             // Taking them goes with the end of the node in the queue.
             return match own.is_empty() {
                 true => self.node_gone(hold),
+                false if planted!(ZkLeasesForgotten) => self.node_gone(hold),
                 false => self.claim(hold, own),
             };
         };
@@ -81,7 +82,8 @@ impl Machine {
             return self.renew(hold, seen.queue.len() == 1);
         }
         let Some(news) = self.agrees(hold, &seen, at) else { return };
-        if at > 0 {
+        let may_try = || self.places.get(&hold).is_some_and(|place| !place.may_wait());
+        if at > 0 && !(planted!(ZkTryPasses) && may_try()) {
             return self.queue_for_permits(hold, &seen, at);
         }
         let Some(place) = self.places.get_mut(&hold) else { return };

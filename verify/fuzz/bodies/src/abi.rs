@@ -169,7 +169,7 @@ impl World {
             // SAFETY: all zeros are a completion.
             ..unsafe { std::mem::zeroed() }
         };
-        let op = bytes.byte() % 29;
+        let op = bytes.byte() % 31;
         // SAFETY: handles need not be right; all other pointers are.
         let status = unsafe {
             match op {
@@ -369,6 +369,8 @@ impl World {
                     FENCELOCK_OK
                 }
                 25 => self.modes(bytes, error),
+                29 => self.converts(bytes, now, op, error),
+                30 => self.resizes(bytes, op, error),
                 26 => {
                     let mut hold = null_mut();
                     let options = self.options(bytes, 0);
@@ -468,6 +470,89 @@ impl World {
         self.keep(semaphore);
         self.keep(lock);
         status
+    }
+
+    /// A hold reads from now on, or writes.
+    fn converts(
+        &mut self,
+        bytes: &mut Bytes<'_>,
+        now: &mut fencelock_completion,
+        op: u8,
+        error: *mut *mut fencelock_error,
+    ) -> fencelock_status {
+        let hold = self.any::<fencelock_hold>(bytes);
+        let mut mode = 0;
+        let place = if bytes.flip() { &raw mut *now } else { null_mut() };
+        let (called, user) = (Some(called as _), user(op));
+        // SAFETY: handles need not be right; all other pointers are.
+        unsafe {
+            let status = match bytes.below(5) {
+                0 => return fencelock_hold_downgrade(hold, error),
+                1 => return fencelock_hold_try_upgrade(hold, error),
+                2 => fencelock_hold_downgrade_async(hold, place, called, user, error),
+                3 => fencelock_hold_try_upgrade_async(hold, place, called, user, error),
+                _ => {
+                    fencelock_hold_mode(hold, &mut mode);
+                    return FENCELOCK_OK;
+                }
+            };
+            self.began(status, now);
+            status
+        }
+    }
+
+    /// A semaphore has another number of permits, or its handle follows that; one hold is broken.
+    fn resizes(
+        &mut self,
+        bytes: &mut Bytes<'_>,
+        op: u8,
+        error: *mut *mut fencelock_error,
+    ) -> fencelock_status {
+        let any = self.any::<c_void>(bytes);
+        let (name, id) = (bytes.slice(1), bytes.slice(32));
+        let (data, length) = (name.as_ptr().cast::<c_char>(), name.len());
+        let (hold, hold_length) = (id.as_ptr().cast::<c_char>(), id.len());
+        let (mut adopting, mut used, mut ended, mut later) = (null_mut(), false, 0, 0);
+        let (called, user) = (Some(called as _), user(op));
+        let (of, token) = (bytes.below(6) as u32, bytes.number());
+        // SAFETY: handles need not be right; all other pointers are.
+        unsafe {
+            let status = match bytes.below(5) {
+                0 => fencelock_semaphore_adopting(any.cast(), &mut adopting, error),
+                1 => fencelock_semaphore_resize(any.cast(), of, &mut used, error),
+                2 => fencelock_client_break_hold(
+                    any.cast(),
+                    data,
+                    length,
+                    token,
+                    hold,
+                    hold_length,
+                    &mut ended,
+                    &mut later,
+                    error,
+                ),
+                way => {
+                    let status = match way {
+                        3 => fencelock_semaphore_resize_async(any.cast(), of, called, user, error),
+                        _ => fencelock_client_break_hold_async(
+                            any.cast(),
+                            data,
+                            length,
+                            token,
+                            hold,
+                            hold_length,
+                            called,
+                            user,
+                            error,
+                        ),
+                    };
+                    self.asked += usize::from(status == FENCELOCK_OK);
+                    return status;
+                }
+            };
+            self.keep(adopting);
+            status
+        }
     }
 
     /// An asynchronous call has begun, or has ended already.

@@ -15,6 +15,8 @@ use fencelock_engine::{
 
 use crate::bytes::Bytes;
 
+/// So many kinds of steps there are. What is left of a byte says how an acquire shares the lock.
+const STEPS: u8 = 29;
 /// More effects of one call are a loop.
 const EFFECTS: usize = 100_000;
 /// What the store's clock reads at the beginning, in microseconds.
@@ -77,8 +79,9 @@ impl Play {
     }
 
     fn step(&mut self, bytes: &mut Bytes<'_>) {
-        match bytes.byte() % 24 {
-            0..4 => self.acquire(bytes),
+        let choice = bytes.byte();
+        match choice % STEPS {
+            0..4 => self.acquire(bytes, choice / STEPS),
             4..6 => self.release(bytes),
             6 => self.cancel(bytes),
             7 => self.extend(bytes),
@@ -101,6 +104,8 @@ impl Play {
                 self.open.insert(tag, None);
                 self.engine.close(self.now, tag);
             }
+            24..27 => self.convert(bytes),
+            27 => self.engine.set_read_write(self.locks[bytes.below(2)]),
             _ => {
                 let lock = Name::new(["a", "b", "c"][bytes.below(3)]).expect("a good name");
                 let key = self.engine.lock(&lock);
@@ -110,7 +115,8 @@ impl Play {
         self.follow();
     }
 
-    fn acquire(&mut self, bytes: &mut Bytes<'_>) {
+    /// `sharing` says how the hold is to share the lock.
+    fn acquire(&mut self, bytes: &mut Bytes<'_>, sharing: u8) {
         let lock = self.locks[bytes.below(2)];
         let owner = match bytes.below(5) {
             4 => Owner::Explicit(OwnerId::new("trace").expect("a good owner")),
@@ -124,8 +130,15 @@ impl Play {
         let lease = (bytes.below(4) == 0).then(|| span(bytes));
         let max_hold = (bytes.below(8) == 0).then(|| span(bytes));
         let attach = (bytes.below(16) == 0).then(|| Token(token(bytes)));
-        let mode = Mode::Exclusive;
-        let ask = Ask { owner, mode, adopt: false, lease, max_hold, patience, attach };
+        let (mode, adopt) = match sharing % 5 {
+            1 | 2 => (Mode::Shared, false),
+            3 | 4 => {
+                let of = 1 + bytes.below(4) as u32;
+                (Mode::Permits { count: 1 + bytes.below(of as usize) as u32, of }, bytes.flip())
+            }
+            _ => (Mode::Exclusive, false),
+        };
+        let ask = Ask { owner, mode, adopt, lease, max_hold, patience, attach };
         let tag = self.tag();
         match self.engine.acquire(self.now, lock, ask, tag) {
             Ok(Acquired::Granted(grant)) => self.take(tag, grant.hold),
@@ -183,17 +196,38 @@ impl Play {
         }
     }
 
+    /// To read from now on, or to write; now and then nobody takes delivery of it.
+    fn convert(&mut self, bytes: &mut Bytes<'_>) {
+        if self.holds.is_empty() {
+            return;
+        }
+        let (_, hold) = self.holds[bytes.below(self.holds.len())];
+        let tag = self.tag();
+        let asked = match bytes.below(5) {
+            0 | 1 => self.engine.downgrade(self.now, hold, tag),
+            2 | 3 => self.engine.try_upgrade(self.now, hold, tag),
+            _ => return self.engine.undo_upgrade(self.now, hold),
+        };
+        if let Ok(Some(key)) = asked {
+            self.open.insert(tag, Some(key));
+        }
+    }
+
     fn query(&mut self, bytes: &mut Bytes<'_>) {
         let tag = self.tag();
         self.open.insert(tag, None);
         let name = Name::new("a").expect("a good name");
-        match bytes.below(4) {
+        match bytes.below(7) {
             0 => self.engine.inspect(self.now, &name, tag),
             1 => self.engine.list(self.now, "", 3, tag),
-            2 => {
-                let what = Break { lock: name, token: bytes.number(), hold: None };
+            2 | 4 => {
+                let named = (!self.ids.is_empty() && bytes.flip())
+                    .then(|| self.ids[bytes.below(self.ids.len())]);
+                let what = Break { lock: name, token: bytes.number(), hold: named };
                 self.engine.break_lock(self.now, what, tag);
             }
+            5 => self.engine.resize(self.now, &name, bytes.number() as u32, tag),
+            6 => self.engine.revoke(self.now, &name, tag),
             _ => self.engine.ping(self.now, tag),
         }
     }
@@ -387,7 +421,11 @@ fn state(bytes: &mut Bytes<'_>) -> State {
         8 => Standing::Contended,
         9 => Standing::Late,
         10 => Standing::Gone,
-        _ => [Standing::Released, Standing::NotHeld][bytes.below(2)],
+        _ => {
+            let of = 1 + u32::from(bytes.byte() >> 6);
+            let last = [Standing::Deadlock, Standing::Doomed { of }];
+            [Standing::Released, Standing::NotHeld, last[0], last[1]][bytes.below(4)]
+        }
     };
     let (token, end) = block(bytes);
     let flags = bytes.byte();
@@ -408,7 +446,8 @@ fn state(bytes: &mut Bytes<'_>) -> State {
 }
 
 fn refusal(bytes: &mut Bytes<'_>) -> Refusal {
-    let kind = match bytes.below(4) {
+    let kind = match bytes.below(6) {
+        4 | 5 => RefusalKind::OtherPermits { of: bytes.below(6) as u32 },
         0 => RefusalKind::Retry,
         1 => RefusalKind::Again,
         2 => RefusalKind::Misconfigured,

@@ -77,12 +77,19 @@ fn op(kind: u8) -> Op {
     let hold = HoldId(7 << 64 | 9);
     let lease = Duration::from_secs(30);
     match kind % 8 {
-        0 if kind >= 128 => Op::Convert(Convert::new(lock(), hold, Mode::Shared, lease, 0)),
+        0 if kind >= 128 => {
+            let to = if kind & 8 == 0 { Mode::Shared } else { Mode::Exclusive };
+            Op::Convert(Convert::new(lock(), hold, to, lease, 0))
+        }
         0 | 1 => Op::Acquire(Acquire {
             lock: lock(),
             hold,
             owner: None,
-            mode: Mode::Exclusive,
+            mode: match kind / 16 % 4 {
+                2 => Mode::Shared,
+                3 => Mode::Permits { count: 2, of: 5 },
+                _ => Mode::Exclusive,
+            },
             read_write: false,
             lease,
             not_after: 0,
@@ -109,7 +116,7 @@ fn op(kind: u8) -> Op {
 
 /// A value; words that the codec knows come up often.
 fn value(bytes: &mut Bytes<'_>, depth: u32) -> Value {
-    const WORDS: [&str; 24] = [
+    const WORDS: [&str; 38] = [
         "v",
         "1",
         "2",
@@ -134,6 +141,21 @@ fn value(bytes: &mut Bytes<'_>, depth: u32) -> Value {
         "1800000000000000 1800000000000000 0 30000000 3000000 3000000\n0000000000000007 fuzz\n",
         "WRONGTYPE Operation against a key",
         "fl:{stock}",
+        // Where several hold a name, and of semaphores.
+        "a",
+        "h",
+        "s",
+        "p",
+        "u",
+        "1 0",
+        "2 1",
+        "=trace",
+        "00000000000000070000000000000009 1800000000000000 30000000 0 1800000000000000 1 s\n0000000000000007 fuzz\n",
+        "1800000000000000 30000000 0 1800000000000000 1 p 2 5\n0000000000000007 fuzz\t3\n",
+        "1800000000000000 30000000 2 1800000000000000 2\n0000000000000007 fuzz\ntrace",
+        "1800000000000000 1800000000000000 2 30000000 3000000 3000000 p 6 5\n0000000000000007 fuzz\n",
+        "KIND 5 permits",
+        "MODES all keys are wanted",
     ];
     match bytes.byte() % 8 {
         0 => Value::Nil,

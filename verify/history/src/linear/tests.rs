@@ -176,3 +176,91 @@ fn a_try_that_stands_in_line_is_refused_by_another_under_way_and_by_no_other() {
     }
     assert_eq!(judged_as(Tries::InLine, &third(&refused(3, 6), "", "granted")), broken);
 }
+
+/// One holds two of three permits, the number is set to `of` from 3 to 5, and another tries from 6 to 7.
+fn resized(tries: Tries, of: u64, answer: &str, next: &str) -> (usize, usize, usize) {
+    judged_as(
+        tries,
+        &format!(
+            "a 1 asked w1.a mode=permits:2/3
+            a 2 granted w1.a
+            r 3 resize-asked w1.r lock=l of={of}
+            r 5 {answer}
+            d 6 asked w1.d {next}"
+        ),
+    )
+}
+
+#[test]
+fn a_resize_counts_from_some_moment_between_its_call_and_its_answer() {
+    let (kept, broken) = ((1, 0, 0), (0, 0, 1));
+    let done = "resized w1.r used=yes";
+    let judge = |of, answer, next: &str| {
+        let [refused, once] =
+            [Tries::InLine, Tries::AtOnce].map(|it| resized(it, of, answer, next));
+        assert_eq!(refused, once, "{of} {answer} {next}");
+        once
+    };
+    let granted = |mode: &str| format!("mode=permits:{mode}\n d 7 granted w1.d");
+    let failed =
+        |mode: &str, kind: &str| format!("mode=permits:{mode}\n d 7 failed w1.d kind={kind}");
+    // Of more there is room for more, and of fewer for nobody.
+    assert_eq!(judge(5, done, &granted("3/5")), kept);
+    assert_eq!(judge(5, done, &failed("3/5", "contended")), broken);
+    assert_eq!(judge(2, done, &failed("1/2", "contended")), kept);
+    assert_eq!(judge(2, done, &granted("1/2")), broken);
+    // The number before says nothing any more.
+    assert_eq!(judge(5, done, &granted("1/3")), broken);
+    assert_eq!(judge(5, done, &failed("1/3", "misconfigured")), kept);
+    assert_eq!(judge(5, done, &failed("1/5", "misconfigured")), broken);
+    assert_eq!(judge(5, done, &failed("1/3", "contended")), broken);
+    // Who adopts takes the new one, and may want too much of it.
+    assert_eq!(judge(5, done, &granted("3/9").replace('\n', " adopt=yes\n")), kept);
+    let fewer = |kind| failed("3/9", kind).replace('\n', " adopt=yes\n");
+    assert_eq!(judge(2, done, &fewer("invalid_argument")), kept);
+    assert_eq!(judge(5, done, &fewer("invalid_argument")), broken);
+    assert_eq!(judge(2, done, &fewer("misconfigured")), broken);
+    // It was used, since one holds.
+    assert_eq!(judge(5, "resized w1.r used=no", &granted("1/3")), broken);
+    // Nobody knows what came of it; or nothing did.
+    let unheard = "failed w1.r kind=unavailable";
+    assert_eq!(judge(5, unheard, &granted("3/5")), kept);
+    assert_eq!(judge(5, unheard, &granted("1/3")), kept);
+    assert_eq!(judge(5, "failed w1.r kind=invalid_argument", &granted("1/3")), kept);
+    assert_eq!(judge(5, "failed w1.r kind=invalid_argument", &granted("3/5")), broken);
+}
+
+#[test]
+fn a_resize_of_what_nobody_holds_says_nothing_to_who_comes_next() {
+    let (kept, broken) = ((1, 0, 0), (0, 0, 1));
+    let free = |used: &str, of: u64, tries: Tries| {
+        judged_as(
+            tries,
+            &format!(
+                "r 1 resize-asked w1.r lock=l of={of}
+                a 2 asked w1.a mode=permits:2/3
+                r 3 resized w1.r used={used}
+                a 4 granted w1.a
+                d 5 asked w1.d mode=permits:1/{of}
+                d 6 granted w1.d"
+            ),
+        )
+    };
+    // The one before had it, or had not: in either case its number counts, or the one that was set then.
+    assert_eq!(free("no", 4, Tries::AtOnce), broken);
+    assert_eq!(free("no", 3, Tries::AtOnce), kept);
+    assert_eq!(free("yes", 4, Tries::AtOnce), kept);
+    // Who stood in line only may have taken it.
+    let line = |from: u64| {
+        format!(
+            "r 1 resize-asked w1.r lock=l of=4
+            r 3 resized w1.r used=yes
+            a {from} asked w1.a mode=permits:2/3
+            a 7 granted w1.a
+            d 8 asked w1.d mode=permits:2/4
+            d 9 granted w1.d"
+        )
+    };
+    assert_eq!(judged_as(Tries::InLine, &line(2)), kept);
+    assert_eq!(judged_as(Tries::InLine, &line(4)), broken);
+}

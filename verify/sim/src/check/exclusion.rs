@@ -35,7 +35,7 @@ pub(crate) struct Exclusion {
     ended: Vec<Vec<Instant>>,
     /// How many permits each name had, and since when.
     sizes: Vec<Vec<(Instant, u32)>>,
-    /// That number is changed while some are out.
+    /// That number is changed while some are out, or followed by who says another.
     resizes: bool,
 }
 
@@ -47,7 +47,7 @@ impl Exclusion {
             broken: vec![None; locks],
             ended: vec![Vec::new(); locks],
             sizes: vec![Vec::new(); locks],
-            resizes: plan.habits.resize > 0,
+            resizes: plan.habits.resize + plan.habits.adopt > 0 || plan.zk.is_some(),
         }
     }
 

@@ -375,12 +375,20 @@ fn refused(contact: &Contact<'_>, named: &Named, before: Option<&LockInfo>) -> R
     let (Op::Acquire(ask), Err(Failure::Refused(refusal))) = (contact.op, contact.result) else {
         return Ok(());
     };
-    if refusal.kind != RefusalKind::Misconfigured || contact.foreign || named.holds.is_empty() {
+    let kinds =
+        matches!(refusal.kind, RefusalKind::Misconfigured | RefusalKind::OtherPermits { .. });
+    if !kinds || contact.foreign || named.holds.is_empty() {
         return Ok(());
     }
     let holds = before.iter().flat_map(|info| &info.holds).map(|it| it.mode);
     let waiters = before.iter().flat_map(|info| &info.waiters).map(|it| it.mode);
-    match holds.chain(waiters).find(|other| !is_of_kind(ask.mode, *other)) {
+    // Of another number it is told which: whoever follows that asks again with it.
+    let told = |other: Mode| match (refusal.kind, other) {
+        (RefusalKind::OtherPermits { of: told }, Mode::Permits { of, .. }) => told == of,
+        (RefusalKind::OtherPermits { .. }, _) => false,
+        _ => true,
+    };
+    match holds.chain(waiters).find(|other| !is_of_kind(ask.mode, *other) && told(*other)) {
         Some(_) => Ok(()),
         None => Err(("errors", format!("{}: {:?} is refused: {refusal:?}", ask.lock, ask.hold))),
     }

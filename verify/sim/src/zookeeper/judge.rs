@@ -7,6 +7,7 @@ use crate::clock::MS;
 use crate::cover::Cover;
 use crate::world::World;
 use crate::zookeeper::curator::Curator;
+use crate::zookeeper::pool::Pool;
 
 impl World {
     /// Faults are over: contenders take no new locks.
@@ -50,7 +51,10 @@ impl World {
             if node.stat().owner != 0 {
                 left.push(parent.clone());
             }
-            left.extend(node.children.iter().map(|name| format!("{parent}/{name}")));
+            match self.plan.permits.is_empty() {
+                true => left.extend(node.children.iter().map(|name| format!("{parent}/{name}"))),
+                false => left.extend(Pool::residue(parent, node, |path| tree.node(path))),
+            }
         }
         if let Err(what) = zk.truth.herd() {
             self.checks.fail("no herd", self.now, || what);
@@ -80,6 +84,13 @@ impl World {
         grant: &fencelock_engine::Grant,
     ) {
         let Some(mut zk) = self.zk.take() else { return };
+        if let Some(count) = mode.permits() {
+            if let Err((promise, what)) = zk.truth.permitted(lock, count, token / 1024, grant) {
+                self.checks.fail(promise, self.now, || what);
+            }
+            self.zk = Some(zk);
+            return;
+        }
         // Who joins readers has a check of its own: those whose nodes come next may read, too.
         if grant.how == fencelock_engine::How::Local
             && mode == Mode::Exclusive

@@ -10,6 +10,7 @@ mod judge;
 mod library;
 mod op;
 mod plan;
+mod pool;
 mod scene;
 mod server;
 mod site;

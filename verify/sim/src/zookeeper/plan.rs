@@ -82,12 +82,16 @@ impl Plan {
     /// Several hold a name together, on few names.
     pub(crate) fn share_on_zookeeper(&mut self, bias: Bias, dice: &mut Dice) {
         self.bias = bias;
-        self.habits.read = dice.pick(&[300, 600, 600, 850]);
-        self.habits.breaks = dice.pick(&[0, 0, 10]);
-        self.habits.convert = dice.pick(&[0, 100, 300]);
+        if bias == Bias::Permits {
+            self.draw_permits(dice);
+        } else {
+            self.draw_readers(dice);
+        }
         Edits { locks: Some(2), ..Edits::default() }.apply(self);
         if let Some(zk) = &mut self.zk {
             zk.simple = false;
+            // Those of the model want a lock, not permits.
+            zk.curators = if bias == Bias::Permits { 0 } else { zk.curators };
         }
     }
 

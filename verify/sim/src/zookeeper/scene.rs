@@ -26,7 +26,7 @@ impl Scene {
         zk.timeout = zk.timeout.max(5 * tick);
         let lease = Duration::from_nanos(zk.timeout);
         plan.options.lease = plan.options.lease.max(lease);
-        match self {
+        match self.fault() {
             Scene::FollowerLag | Scene::FollowerCut | Scene::Leader | Scene::Moved => {
                 zk.ensemble.servers = zk.ensemble.servers.max(3);
             }
@@ -60,7 +60,7 @@ impl Scene {
         let lock = dice.below(plan.locks as u64) as u8;
         let server = dice.below(zk.ensemble.servers as u64) as u8;
         let span = dice.between(MS, 2 * timeout);
-        let fault = match self {
+        let fault = match self.fault() {
             Scene::Pause => Fault::Pause { slot, span: dice.between(MS, 3 * timeout) },
             Scene::Crash => Fault::Crash { slot, span },
             Scene::ClientClock => Fault::Jump { slot, by: dice.between(MS, timeout) },

@@ -16,6 +16,7 @@ use crate::zookeeper::fault::{Deaf, Mend};
 use crate::zookeeper::heed::Asked;
 use crate::zookeeper::library::{Action, Library, Lost, Told};
 use crate::zookeeper::op::{Code, Op, SessionId};
+use crate::zookeeper::pool::LOCKS;
 use crate::zookeeper::server::{ConnId, Mail, Said, Sent};
 use crate::zookeeper::station::Station;
 use crate::zookeeper::truth::Truth;
@@ -126,14 +127,14 @@ impl Site {
 
     /// The server to which the holder of a lock is connected.
     pub fn server_of_holder(&self, lock: usize) -> Option<usize> {
-        let node = self.truth.first(lock)?;
+        let node = self.truth.holder(lock, 0)?;
         let library = self.library_of(node.session)?;
         Some(self.users[library].library.server())
     }
 
-    /// An administrator deletes a lock's first node.
+    /// An administrator deletes a lock's first node, or one of the permits that are out.
     pub fn delete_holder(&mut self, lock: usize, now: Instant) {
-        if let Some(path) = self.truth.first(lock).map(|node| node.path.clone()) {
+        if let Some(path) = self.truth.holder(lock, self.tokens).map(|node| node.path.clone()) {
             self.tokens += 1;
             let op = Op::Delete { path, version: -1 };
             self.users[self.operator].library.request(now, self.tokens, op);
@@ -141,7 +142,7 @@ impl Site {
     }
 
     fn revoke(&mut self, lock: usize, now: Instant) {
-        if let Some(path) = self.truth.first(lock).map(|node| node.path.clone()) {
+        if let Some(path) = self.truth.holder(lock, self.tokens).map(|node| node.path.clone()) {
             self.tokens += 1;
             let op = Op::Set { path, data: REVOKE.to_vec(), version: -1 };
             self.users[self.operator].library.request(now, self.tokens, op);
@@ -188,7 +189,10 @@ impl World {
         let parents: Vec<String> = self.names.iter().map(|name| format!("/{name}")).collect();
         if let Some(created) = plan.near_end {
             for parent in &parents {
-                ensemble.seed(parent, created);
+                match self.plan.permits.is_empty() {
+                    true => ensemble.seed(parent, created),
+                    false => ensemble.seed(&format!("{parent}/{LOCKS}"), created),
+                }
             }
         }
         let mut site = Site {
@@ -197,7 +201,7 @@ impl World {
             pipes: Vec::new(),
             stations: BTreeMap::new(),
             curators: Vec::new(),
-            truth: Truth::new(parents.clone()),
+            truth: Truth::new(parents.clone(), !self.plan.permits.is_empty()),
             operator: 0,
             blocked: BTreeMap::new(),
             blocks: 0,

@@ -11,6 +11,7 @@ use crate::clock::Instant;
 use crate::cover::Cover;
 use crate::zookeeper::curator::REVOKE;
 use crate::zookeeper::op::{Change as Seen, SessionId, Zxid};
+use crate::zookeeper::pool::Pool;
 use crate::zookeeper::server::{Entry, Said};
 use crate::zookeeper::site::User;
 use crate::zookeeper::tree::{Change, Effect, split};
@@ -30,7 +31,7 @@ pub struct Place {
 
 /// How a node that was first went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     /// Its own session deleted it along with a note that says nothing is left undone.
     Released,
     /// Its own session deleted it.
@@ -60,12 +61,14 @@ struct Lock {
 /// The state of all locks, as committed.
 #[derive(Debug)]
 pub struct Truth {
-    parents: Vec<String>,
+    pub(super) parents: Vec<String>,
     locks: Vec<Lock>,
-    sessions: BTreeMap<SessionId, User>,
+    /// What stands below them where they are semaphores.
+    pub(super) pools: Vec<Pool>,
+    pub(super) sessions: BTreeMap<SessionId, User>,
     /// Sessions through which an operator breaks a lock, and the latest token that was seen: what
     /// they delete up to it may be a break.
-    breakers: BTreeMap<(SessionId, usize), u64>,
+    pub(super) breakers: BTreeMap<(SessionId, usize), u64>,
     /// In the simple recipe all nodes of a lock have one name, so that a deletion which crosses
     /// another takes the next one: the node that each session last saw as its own, for a lock.
     seen: BTreeMap<(SessionId, usize), Zxid>,
@@ -73,6 +76,8 @@ pub struct Truth {
     meant: BTreeSet<(SessionId, Zxid)>,
     /// Holders of ours that were asked to let go: the lock, the node's transaction, and the user.
     pub asked: Vec<(usize, Zxid, User)>,
+    /// The same of those whose permits somebody took away.
+    pub ended: Vec<(usize, Zxid, User)>,
     /// Hard cases that were met.
     pub met: Vec<Cover>,
     /// How many watches fired.
@@ -86,12 +91,14 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// Locks under these paths, and nobody there.
-    pub fn new(parents: Vec<String>) -> Truth {
+    /// Locks under these paths, or semaphores, and nobody there.
+    pub fn new(parents: Vec<String>, semaphores: bool) -> Truth {
         let locks = parents.iter().map(|_| Lock::default()).collect();
+        let pools = parents.iter().filter(|_| semaphores).map(|_| Pool::default()).collect();
         Truth {
             parents,
             locks,
+            pools,
             sessions: BTreeMap::new(),
             breakers: BTreeMap::new(),
             seen: BTreeMap::new(),
@@ -101,6 +108,7 @@ impl Truth {
             busy: (0, 0),
             idle: 0,
             asked: Vec::new(),
+            ended: Vec::new(),
             met: Vec::new(),
         }
     }
@@ -113,6 +121,14 @@ impl Truth {
     /// The first contender's node.
     pub fn first(&self, lock: usize) -> Option<&Place> {
         self.locks.get(lock)?.places.first()
+    }
+
+    /// The node of who holds; of several permits that are out any.
+    pub fn holder(&self, lock: usize, any: u64) -> Option<&Place> {
+        match self.pools.get(lock) {
+            Some(pool) => pool.one(any),
+            None => self.first(lock),
+        }
     }
 
     /// Those who may hold: the first, or all readers up to the first who does not read.
@@ -153,6 +169,9 @@ impl Truth {
         self.fired += 1;
         if fired.change != Seen::Children {
             return;
+        }
+        for (pool, parent) in self.pools.iter().zip(&self.parents) {
+            self.idle += u64::from(pool.is_idle(parent, fired, session));
         }
         let Some(lock) = self.parents.iter().position(|it| *it == fired.path) else { return };
         let mut behind = self.locks[lock].places.iter().skip(1);
@@ -229,6 +248,12 @@ impl Truth {
     /// A transaction was committed.
     pub(crate) fn committed(&mut self, now: Instant, entry: &Entry, checks: &mut Checks) {
         let Effect::Changes { changes, .. } = &entry.effect else { return };
+        if !self.pools.is_empty() {
+            for lock in 0..self.pools.len() {
+                self.pooled(now, lock, entry, changes, checks);
+            }
+            return;
+        }
         let clean = |change: &Change| match change {
             Change::Set { data, .. } => {
                 data.starts_with(b"fencelock 1 released") && data.ends_with(b" 0")

@@ -188,3 +188,19 @@ fn m142_what_is_taken_is_taken_of_the_number_that_counts() {
     talk.answer([made(&[lease(1, 0)], 100)]);
     assert_eq!(talk.state(request).standing, Standing::Granted);
 }
+
+/// M151: the engine's handle of a name that was a read-write lock before is marked so.
+#[test]
+fn m151_who_wants_permits_stands_in_curators_mutex_whatever_the_name_was_before() {
+    let mut talk = Talk::new();
+    let wait = Some(Wait { ticket: 0, claim: TIMEOUT, silence: TIMEOUT });
+    let mode = Mode::Permits { count: 1, of: 3 };
+    let ask = Acquire::new(name(), hold(1), TIMEOUT, u64::MAX);
+    talk.ask(Op::Acquire(Acquire { wait, mode, read_write: true, ..ask }));
+    let made = talk.ops().into_iter().find_map(|op| match op {
+        ZkOp::Create { path, .. } => Some(path),
+        _ => None,
+    });
+    let path = made.expect("a place in the line");
+    assert!(path.starts_with(LOCKS) && path.ends_with("-lock-"), "{path}");
+}

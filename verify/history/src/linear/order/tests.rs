@@ -15,6 +15,8 @@ fn exists(calls: &[Call]) -> bool {
 #[derive(Clone, Debug, Default)]
 struct TryLock {
     held: Vec<(usize, Mode)>,
+    /// How many permits there are, while some are out.
+    of: u64,
 }
 
 impl SequentialSpec for TryLock {
@@ -23,11 +25,20 @@ impl SequentialSpec for TryLock {
 
     fn invoke(&mut self, &(operation, mode): &(Operation, Mode)) -> Answer {
         match operation {
+            Operation::Try(_) if self.says_another(mode) => Answer::OtherNumber,
             Operation::Try(hold) if self.lets_in(mode) => {
+                if let (true, Mode::Permits { of, .. }) = (self.held.is_empty(), mode) {
+                    self.of = of;
+                }
                 self.held.push((hold, mode));
                 Answer::Granted
             }
             Operation::Try(_) => Answer::Contended,
+            Operation::Resize(of) => {
+                let used = !self.held.is_empty();
+                self.of = if used { of } else { 0 };
+                Answer::Resized { used }
+            }
             Operation::Convert(hold) => self.converts(hold, mode),
             Operation::Release(hold) => {
                 self.held.retain(|it| it.0 != hold);
@@ -54,9 +65,15 @@ impl TryLock {
             Mode::Exclusive => self.held.is_empty(),
             Mode::Shared => self.held.iter().all(|it| it.1 == Mode::Shared),
             Mode::Permits { count, of } => {
+                let of = if self.held.is_empty() { of } else { self.of };
                 self.held.iter().map(|it| it.1.count()).sum::<u64>() + count <= of
             }
         }
+    }
+
+    fn says_another(&self, mode: Mode) -> bool {
+        let Mode::Permits { of, .. } = mode else { return false };
+        !self.held.is_empty() && of != self.of
     }
 }
 
@@ -83,6 +100,8 @@ fn drawn(draw: &mut Draw, kind: usize) -> (Vec<Call>, bool) {
         if let Some(index) = running[thread].take() {
             let answer = match calls[index].operation {
                 Operation::Release(_) => Answer::Released,
+                Operation::Resize(_) => Answer::Resized { used: draw.below(6) > 0 },
+                Operation::Try(_) if kind == 4 && draw.below(6) == 0 => Answer::OtherNumber,
                 Operation::Try(_) | Operation::Convert(_) if draw.below(2) == 0 => {
                     Answer::Contended
                 }
@@ -105,22 +124,31 @@ fn drawn(draw: &mut Draw, kind: usize) -> (Vec<Call>, bool) {
                 Some((hold, Mode::Exclusive)) if kind == 3 && draw.below(2) > 0 => {
                     (Operation::Convert(hold), Mode::Shared)
                 }
+                Some(it) if kind == 4 && draw.below(3) == 0 => {
+                    holders.push(it);
+                    (Operation::Resize(2 + draw.below(2) as u64), Mode::Exclusive)
+                }
                 Some((hold, mode)) if draw.below(3) > 0 => (Operation::Release(hold), mode),
                 _ => (Operation::Try(calls.len()), one_of(draw, kind)),
             };
             tester.on_invoke(thread, (operation, mode)).unwrap();
             running[thread] = Some(calls.len());
-            calls.push(Call { operation, mode, from: at, answer: None });
+            calls.push(Call { operation, mode, adopts: false, from: at, answer: None });
         }
     }
     (calls, tester.is_consistent())
 }
 
-/// Of a lock for one, of a read-write lock, of a semaphore, of a read-write lock with conversions.
+/// Of a lock for one, of a read-write lock, of a semaphore, of a read-write lock with conversions, of a
+/// semaphore whose number changes.
 fn one_of(draw: &mut Draw, kind: usize) -> Mode {
     match kind {
         1 | 3 if draw.below(3) > 0 => Mode::Shared,
         2 => Mode::Permits { count: 1 + draw.below(2) as u64, of: 3 },
+        4 => {
+            let of = 2 + draw.below(2) as u64;
+            Mode::Permits { count: 1 + draw.below(2) as u64, of }
+        }
         _ => Mode::Exclusive,
     }
 }
@@ -128,7 +156,7 @@ fn one_of(draw: &mut Draw, kind: usize) -> Mode {
 #[test]
 fn it_agrees_with_a_search_that_remembers_nothing() {
     let mut draw = Draw(0x9e37_79b9_7f4a_7c15);
-    for kind in 0..4 {
+    for kind in 0..5 {
         let mut right = 0;
         for _ in 0..20_000 {
             let (calls, consistent) = drawn(&mut draw, kind);
@@ -152,6 +180,7 @@ fn a_crowd_is_judged_too() {
         calls.extend((0..crowd).map(|caller| Call {
             operation: Operation::Try(turn * crowd + caller),
             mode: Mode::Exclusive,
+            adopts: false,
             from: at,
             answer: Some((at + 5, Answer::Contended)),
         }));
@@ -160,12 +189,13 @@ fn a_crowd_is_judged_too() {
         let released = Some((at + 8, Answer::Released));
         let mode = Mode::Exclusive;
         let (tries, releases) = (Operation::Try(hold), Operation::Release(hold));
-        calls.push(Call { operation: tries, mode, from: at, answer: granted });
-        calls.push(Call { operation: releases, mode, from: at + 7, answer: released });
+        calls.push(Call { operation: tries, mode, adopts: false, from: at, answer: granted });
+        let from = at + 7;
+        calls.push(Call { operation: releases, mode, adopts: false, from, answer: released });
     }
     assert!(exists(&calls));
     let refused = Some((100, Answer::Contended));
     let (operation, mode) = (Operation::Try(2000), Mode::Exclusive);
-    calls.push(Call { operation, mode, from: 99, answer: refused });
+    calls.push(Call { operation, mode, adopts: false, from: 99, answer: refused });
     assert!(!exists(&calls));
 }
