@@ -110,12 +110,11 @@ impl Options {
                 true => String::new(),
                 false => format!(" (ten times clock_slack, {:?})", self.clock_slack),
             };
-            return Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!(
-                    "a lease must lie between {least:?}{why} and 7 days; this one is {lease:?}"
-                ),
-            ));
+            let least = least.as_millis();
+            let text = format!(
+                "a lease must lie between {least} ms{why} and 7 days; this one is {lease:?}"
+            );
+            return Err(Error::new(ErrorKind::InvalidArgument, text));
         }
         Ok(())
     }
