@@ -35,7 +35,8 @@ pub struct Args {
 /// What every command understands.
 #[derive(Debug, ClapArgs)]
 pub struct Common {
-    /// The store: sqlite:PATH, redis://HOST, rediss://HOST, redis+unix:///PATH, zk://HOST,HOST/PATH
+    /// The store: sqlite:PATH, redis://HOST, rediss://HOST, redis+unix:///PATH,
+    /// redis+sentinel://HOST,HOST/MASTER, zk://HOST,HOST/PATH
     #[arg(
         long,
         global = true,

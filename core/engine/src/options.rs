@@ -128,7 +128,8 @@ impl Options {
         let wrong = if self.clock_slack > Duration::from_secs(60) {
             "clock_slack must be at most 60 s"
         } else if self.claim < self.clock_slack * 10 {
-            "claim must be at least ten times clock_slack"
+            "claim must be at least ten times clock_slack, which is 100 ms where servers take over \
+             from each other, unless it is set"
         } else if self.claim < MIN_LEASE || self.claim > Duration::from_secs(60) {
             "claim must lie between 100 ms and 60 s"
         } else if self.request_timeout < Duration::from_millis(10) {

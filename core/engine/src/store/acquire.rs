@@ -187,7 +187,10 @@ impl Record {
         settle.caller = Some(ask.hold);
         let mut settled = self.settle(settle, out);
         if self.waiters.get(ask.hold).is_some() {
-            self.ticket = self.ticket.max(ticket);
+            // Without a counter there is no record, only a queue that outlived it.
+            if self.last > 0 {
+                self.ticket = self.ticket.max(ticket);
+            }
             // Who holds the lock knows of the others.
             if first {
                 settled.publish_failed |= self.tell_wanted(&ask.lock, out);

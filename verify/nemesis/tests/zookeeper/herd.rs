@@ -32,7 +32,7 @@ fn release(recipe: &str, waiters: usize) -> f64 {
     for (index, client) in clients.iter().enumerate() {
         let (lock, sender) = (client.lock(LOCK).unwrap(), sender.clone());
         // Those who are not served hear that their client is closed.
-        std::thread::spawn(move || lock.acquire().map(|guard| sender.send((index, guard))));
+        std::thread::spawn(move || lock.acquire().map(|guard| sender.send((index, guard)).is_ok()));
     }
     // Each waiter has a watch, and with the queue a node.
     let wait_for = |waiters: usize| {
