@@ -79,6 +79,11 @@ impl Sentinels {
         self.machine.handle(self.now(), Input::Seek);
     }
 
+    /// The session is with this server from now on, or there is none.
+    pub(crate) fn with(&mut self, node: Option<Node>) {
+        self.machine.handle(self.now(), Input::With(node));
+    }
+
     /// Does what there is to do, until there is something to say.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Word> {
         loop {

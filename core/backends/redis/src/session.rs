@@ -241,20 +241,26 @@ impl<'a> Host<'a> {
     /// The session that is up ends, for this reason.
     fn finish(&mut self, reason: String) {
         let Some(pump) = self.pump.take() else { return };
-        pump.finish(match &self.sentinels {
-            Some(_) => format!("{}: {reason}", self.server),
+        pump.finish(match &mut self.sentinels {
+            Some(sentinels) => {
+                sentinels.with(None);
+                format!("{}: {reason}", self.server)
+            }
             None => reason,
         });
     }
 
     /// The session that was made takes requests from now on.
     fn up(&mut self, session: Session) {
-        let Session { mut codec, main, apart, inbox, denied } = session;
+        let Session { node, mut codec, main, apart, inbox, denied } = session;
         codec.set_wide(self.shared.wide());
         handshake::told(denied.as_deref());
         self.server.clone_from(&self.dialled);
         let (stream, pushes) = (self.main.take(), self.apart.take());
         let Some(stream) = stream else { return };
+        if let Some(sentinels) = &mut self.sentinels {
+            sentinels.with(node);
+        }
         let apart = pushes.zip(apart);
         tracing::info!(server = %self.server, ?inbox, separate = apart.is_some(), "connected");
         let pump = Pump::new(Arc::clone(&self.shared), codec, (stream, main), apart);

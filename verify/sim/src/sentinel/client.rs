@@ -120,7 +120,14 @@ impl Client {
 
     /// The session that was up is gone.
     pub fn lost(&mut self, now: Instant) -> Vec<Wish> {
+        self.sentinels.handle(at(now), sentinel::Input::With(None));
         self.session.handle(at(now), session::Input::Lost);
+        self.settle(now)
+    }
+
+    /// The engine doubts the session that is up, or no longer.
+    pub fn doubt(&mut self, now: Instant, doubted: bool) -> Vec<Wish> {
+        self.session.handle(at(now), session::Input::Doubt(doubted));
         self.settle(now)
     }
 
@@ -147,8 +154,14 @@ impl Client {
             Output::Dial(_, node) => Wish::Dial(Wire::Server, node),
             Output::Say(_, bytes) => Wish::Say(Wire::Server, bytes),
             Output::Abandon => Wish::Close(Wire::Server),
-            Output::GiveUp(_) => Wish::Up(false),
-            Output::Up(_) => Wish::Up(true),
+            Output::GiveUp(_) => {
+                self.sentinels.handle(at(now), sentinel::Input::With(None));
+                Wish::Up(false)
+            }
+            Output::Up(session) => {
+                self.sentinels.handle(at(now), sentinel::Input::With(session.node));
+                Wish::Up(true)
+            }
             Output::Event(_) | Output::Note(_) => return,
         };
         self.wishes.push(wish);

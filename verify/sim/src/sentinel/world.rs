@@ -38,6 +38,8 @@ enum Event {
     /// Bytes of the other side arrive.
     Bytes(Wire, u32, Vec<u8>),
     Fault,
+    /// The session is answered again after a doubt.
+    Answers,
     /// A Sentinel hears of an epoch: who is the master since then.
     Learn(usize, u64, usize, usize),
     /// A server changes its mind.
@@ -166,6 +168,10 @@ impl World {
             }
             Event::Bytes(wire, number, bytes) => self.arrive(wire, number, &bytes),
             Event::Fault => self.fault(),
+            Event::Answers => {
+                let wishes = self.client.doubt(self.now, false);
+                self.grant(wishes)
+            }
             Event::Learn(sentinel, epoch, master, old) => {
                 self.learn(sentinel, epoch, master, old);
                 Ok(())
@@ -336,8 +342,15 @@ impl World {
             self.plan(Event::Fault, after);
         }
         let sentinel = self.dice.below(3) as usize;
-        match self.dice.below(6) {
+        match self.dice.below(8) {
             0 | 1 => self.failover(),
+            // The session is silent for a while, and a second connection is tried.
+            6 | 7 => {
+                let after = self.dice.between(MS, 4 * SEC);
+                self.plan(Event::Answers, after);
+                let wishes = self.client.doubt(self.now, true);
+                self.grant(wishes)
+            }
             2 => {
                 self.sentinels[sentinel].down_until = self.now + self.dice.between(MS, 8 * SEC);
                 self.cut_sentinel(sentinel)
@@ -460,6 +473,7 @@ fn kind(event: &Event) -> u64 {
         Event::Bytes(..) => 3,
         Event::Heard(..) => 4,
         Event::Fault => 5,
+        Event::Answers => 8,
         Event::Learn(..) => 6,
         Event::Becomes(..) => 7,
     }

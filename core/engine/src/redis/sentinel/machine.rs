@@ -50,6 +50,8 @@ pub struct Terms {
 pub enum Input<'a> {
     /// A connection to a server is to be made: who is the master?
     Seek,
+    /// The session is with this server from now on, or there is none.
+    With(Option<Node>),
     /// The connection to a Sentinel is there.
     Dialled(usize),
     /// These bytes came from it.
@@ -71,7 +73,8 @@ pub enum Output {
     Found(Node),
     /// Nobody knows who the master is: the other answer.
     Nobody(NoSession),
-    /// The master that was found last is none any more, for this reason.
+    /// The server of the session, or the one that was found last if there is none, is the master no more,
+    /// for this reason.
     Moved(String),
 }
 
@@ -88,6 +91,8 @@ pub struct Machine {
     behind: Option<Time>,
     /// The one that was found last.
     found: Option<Node>,
+    /// The server of the session that is up. While it is doubted another one may be found.
+    with: Option<Node>,
     /// Since when somebody waits to hear who it is, and when the first answered.
     seek: Option<(Time, Option<Time>)>,
     outputs: VecDeque<Output>,
@@ -105,6 +110,7 @@ impl Machine {
             known: None,
             behind: None,
             found: None,
+            with: None,
             seek: None,
             outputs: VecDeque::new(),
             terms,
@@ -156,6 +162,7 @@ impl Machine {
     pub fn handle(&mut self, now: Time, input: Input<'_>) {
         match input {
             Input::Seek => self.begin(now),
+            Input::With(node) => self.with = node,
             Input::Dialled(at) => {
                 let (protocol, login) = (self.terms.protocol, self.terms.login.clone());
                 if let Some(line) = self.lines.get_mut(at) {
@@ -226,7 +233,7 @@ impl Machine {
         line.fail(now, why, again);
     }
 
-    /// Whether what is said now makes the master that was found another.
+    /// Whether what is said now makes another server the master than the client goes by.
     fn look(&mut self, now: Time) {
         let reports: Vec<Report> = self.lines.iter().filter_map(Line::report).cloned().collect();
         let behind = votes::are_behind(&reports, self.lines.len(), self.known.as_ref());
@@ -236,13 +243,14 @@ impl Machine {
         }
         let Some(best) = votes::count(&reports, self.known.as_ref()) else { return };
         let node = self.reached(&best.node);
-        let moved = self.found.as_ref().is_some_and(|found| *found != node);
+        let present = self.with.as_ref().or(self.found.as_ref());
+        let moved = present.is_some_and(|present| *present != node);
         if self.seek.is_none() && moved && !planted!(MasterNotLeft) {
             let master = &self.terms.master;
             let reason =
                 format!("Sentinels say that '{master}' is {node} now (epoch {})", best.epoch);
             self.outputs.push_back(Output::Moved(reason));
-            self.found = None;
+            (self.found, self.with) = (None, None);
         }
         self.known = Some(best);
     }

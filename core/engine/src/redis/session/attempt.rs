@@ -132,6 +132,7 @@ impl Attempt {
         codec.set_inbox(inbox);
         codec.set_secrets(main.secrets.clone());
         let apart = apart.filter(|_| inbox == Inbox::Subscribed);
-        Ok(Step::Ready(Box::new(Session { codec, main, apart, inbox, denied })))
+        let node = self.node.clone();
+        Ok(Step::Ready(Box::new(Session { node, codec, main, apart, inbox, denied })))
     }
 }

@@ -118,6 +118,8 @@ pub enum Output {
 /// A session that is ready for requests.
 #[derive(Debug)]
 pub struct Session {
+    /// The server that was found for it, where it had to be.
+    pub node: Option<Node>,
     /// The codec that fits it.
     pub codec: Codec,
     /// The connection of the requests.
@@ -241,12 +243,18 @@ impl Machine {
         match input {
             Input::Lost => self.lost(now),
             Input::Doubt(doubted) => self.doubt(now, doubted),
+            // Of what nobody waits for any more.
+            Input::Failed(_) if !matches!(self.state, State::Attempt(_)) => {}
             Input::Failed(why) => {
                 self.in_time();
                 self.failed(now, why);
             }
             Input::Moved(reason) => self.moved(now, reason),
-            Input::Found(node) => self.advance(now, |attempt| attempt.found(node)),
+            Input::Found(node) => {
+                if matches!(&self.state, State::Attempt(attempt) if attempt.seeks()) {
+                    self.advance(now, |attempt| attempt.found(node));
+                }
+            }
             Input::Login(login) => self.advance(now, |attempt| attempt.login(login)),
             Input::Dialled => self.advance(now, Attempt::dialled),
             Input::Received(bytes) => self.advance(now, |attempt| attempt.received(bytes)),

@@ -83,6 +83,19 @@ fn sentinels_that_were_set_up_anew_are_believed_when_nobody_says_otherwise() {
     assert_eq!(host.said(), [found(2)]);
 }
 
+/// A session that was silent for a while is answered again when another master has been found.
+#[test]
+fn a_session_that_outlives_its_doubt_is_left_when_the_master_is_another() {
+    let mut host = Host::new(&[Says { epoch: 1, master: 1 }; 3]);
+    host.seek();
+    host.session(Some(1));
+    host.sentinels = vec![Says { epoch: 2, master: 2 }; 3];
+    host.seek();
+    assert_eq!(host.said(), [found(1), found(2)], "for the second connection, which is given up");
+    host.pass(MILLI * 2_000);
+    assert_eq!(host.said(), [Said::Moved]);
+}
+
 #[test]
 fn a_name_that_nobody_knows_is_the_users_to_mend() {
     for sentinels in [&[Knows, Knows, Knows][..], &[Knows, Knows, Away]] {
@@ -119,7 +132,7 @@ fn why_nobody_is_known_is_said_of_each() {
 fn a_server_behind_nat_is_reached_by_its_other_address() {
     let other = Node { host: "nat.example".to_owned(), port: 7001 };
     let map = BTreeMap::from([(server(1), other.clone())]);
-    let mut host = Host::with(&[Says { epoch: 1, master: 1 }], map);
+    let mut host = Host::behind_nat(&[Says { epoch: 1, master: 1 }], map);
     host.seek();
     host.pass(MILLI * 10_000);
     assert_eq!(host.said(), [Said::Found(other)]);

@@ -105,10 +105,10 @@ pub(super) struct Host {
 
 impl Host {
     pub fn new(sentinels: &[Sentinel]) -> Host {
-        Host::with(sentinels, BTreeMap::new())
+        Host::behind_nat(sentinels, BTreeMap::new())
     }
 
-    pub fn with(sentinels: &[Sentinel], map: BTreeMap<Node, Node>) -> Host {
+    pub fn behind_nat(sentinels: &[Sentinel], map: BTreeMap<Node, Node>) -> Host {
         let terms = Terms {
             sentinels: (0..sentinels.len())
                 .map(|at| Node { host: format!("s{at}"), port: 26379 })
@@ -136,6 +136,11 @@ impl Host {
 
     pub fn seek(&mut self) {
         self.machine.handle(self.now, Input::Seek);
+        self.run();
+    }
+
+    pub fn session(&mut self, number: Option<u64>) {
+        self.machine.handle(self.now, Input::With(number.map(server)));
         self.run();
     }
 

@@ -407,7 +407,13 @@ fn a_silent_session_whose_successor_must_be_mended_is_given_up() {
 #[test]
 fn what_comes_late_is_nothing() {
     let mut world = World::up(sound);
-    for input in [Input::Login(None), Input::Dialled, Input::Received(b"+PONG\r\n")] {
+    for input in [
+        Input::Login(None),
+        Input::Dialled,
+        Input::Received(b"+PONG\r\n"),
+        Input::Found(node(1)),
+        Input::Failed(misconfigured()),
+    ] {
         world.handle(input);
     }
     world.handle(Input::Doubt(false));
