@@ -104,8 +104,8 @@ impl Builder {
 
     /// How far apart the clocks of servers may be that take over from each other: so much earlier a
     /// holder stops trusting its hold, and leases are at least ten times as long. Default 100 ms where
-    /// the URL names servers that do (`redis+sentinel://`), otherwise 0; set it where a single address
-    /// leads to another server after a failover. At most 60 s.
+    /// the URL names servers that do (`redis+sentinel://`, `redis+cluster://`), otherwise 0; set it where
+    /// a single address leads to another server after a failover. At most 60 s.
     #[must_use]
     pub fn clock_slack(mut self, slack: Duration) -> Builder {
         self.set.clock_slack = Some(slack);

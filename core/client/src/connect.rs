@@ -99,6 +99,9 @@ pub(crate) fn prepare(resolved: Resolved) -> Result<(Client, Store)> {
     let store = Store::new(&url, store, connect_timeout, options.lease)?;
     options.keeping = store.keeping();
     let shared = Shared::new(options, &label, store.capabilities())?;
+    if let Some(places) = store.places() {
+        shared.with(|core, _| core.engine.set_places(places))?;
+    }
     Ok((Client { handle: Arc::new(Handle { shared }) }, store))
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencelock_engine::Keeping;
 use fencelock_engine::transport::{Capabilities, Transport};
+use fencelock_engine::{Keeping, Name, Place};
 use tokio::runtime::Handle;
 
 #[cfg(any(feature = "redis", feature = "zookeeper"))]
@@ -30,6 +30,7 @@ impl StoreOptions {
         if let Some(redis) = &self.redis {
             let scheme = match redis.address {
                 fencelock_redis::Address::Sentinel(_) => "redis+sentinel",
+                fencelock_redis::Address::Cluster(_) => "redis+cluster",
                 _ => "redis",
             };
             let text = format!("{scheme}://{}", redis.address);
@@ -170,6 +171,16 @@ impl Store {
             Store::Redis(_) => true,
             #[cfg(feature = "zookeeper")]
             Store::ZooKeeper(_) => true,
+        }
+    }
+
+    /// Where a name's place is, of a store whose names are spread over several servers.
+    pub(crate) fn places(&self) -> Option<fn(&Name) -> Place> {
+        match self {
+            #[cfg(feature = "redis")]
+            Store::Redis(options) => fencelock_redis::places(options),
+            #[allow(unreachable_patterns)]
+            _ => None,
         }
     }
 

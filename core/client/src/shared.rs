@@ -7,8 +7,8 @@ use std::time::Duration;
 use fencelock_engine::request::{Mode, Request};
 use fencelock_engine::transport::{Capabilities, Farewell, Sink, Transport, Watcher};
 use fencelock_engine::{
-    CallKey, ClientId, Effect, Engine, Error, ErrorKind, Event, LossReason, Note, Options, Outcome,
-    Time,
+    CallKey, ClientId, Effect, Engine, Error, ErrorKind, Event, LaneId, LossReason, Note, Options,
+    Outcome, Time,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -337,27 +337,33 @@ impl Shared {
         counts.snapshot(waiting as u64, self.reentries.load(Ordering::Relaxed))
     }
 
-    fn take(&self, events: &mut Vec<Event>) {
+    /// Of a store that is several servers, the first lane tells whether it is there at all.
+    fn take(&self, lane: LaneId, events: &mut Vec<Event>) {
         for event in &*events {
-            match event {
-                Event::Up { .. } => self.link.send_replace(Link::Up),
+            let link = match event {
+                Event::Up { .. } => Link::Up,
                 Event::Down { reason } => {
                     tracing::debug!(%reason, "connection lost");
-                    self.link.send_replace(Link::Down(Some(reason.clone())))
+                    Link::Down(Some(reason.clone()))
                 }
                 Event::Misconfigured(error) => {
                     tracing::warn!(%error, "the store refuses");
-                    self.link.send_replace(Link::Refused(error.clone()))
+                    Link::Refused(error.clone())
                 }
-                Event::Reply { .. } | Event::Push(_) => continue,
+                Event::Reply { .. } | Event::Push(_) | Event::Map(_) | Event::Detour(..) => {
+                    continue;
+                }
             };
+            if lane == LaneId::FIRST {
+                self.link.send_replace(link);
+            }
         }
         let _ = self.with(|core, now| {
             for event in events.drain(..) {
                 if let Event::Down { .. } = event {
                     core.counts.reconnected();
                 }
-                core.engine.handle(now, event);
+                core.engine.handle_on(now, lane, event);
             }
         });
     }
@@ -385,8 +391,12 @@ impl Sink for Inbox {
     }
 
     fn deliver_all(&self, events: &mut Vec<Event>) {
+        self.deliver_on(LaneId::FIRST, events);
+    }
+
+    fn deliver_on(&self, lane: LaneId, events: &mut Vec<Event>) {
         match self.0.upgrade() {
-            Some(shared) => shared.take(events),
+            Some(shared) => shared.take(lane, events),
             None => events.clear(),
         }
     }

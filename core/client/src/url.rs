@@ -33,8 +33,7 @@ pub struct StoreUrl {
 }
 
 /// Schemes that are meant to come.
-const PLANNED: [&str; 6] =
-    ["redis+cluster", "rediss+cluster", "redis+quorum", "postgres", "postgresql", "mysql"];
+const PLANNED: [&str; 4] = ["redis+quorum", "postgres", "postgresql", "mysql"];
 
 impl StoreUrl {
     /// Reads a URL.
@@ -47,14 +46,15 @@ impl StoreUrl {
     }
 
     /// The scheme: `memory`, `sqlite`, `redis`, `rediss`, `redis+unix`, `redis+sentinel`,
-    /// `rediss+sentinel` (or `valkey…`, which mean the same), `zk` or `zks`.
+    /// `rediss+sentinel`, `redis+cluster`, `rediss+cluster` (or `valkey…`, which mean the same), `zk` or
+    /// `zks`.
     pub fn scheme(&self) -> &str {
         self.text.split_once(':').map_or("", |(scheme, _)| scheme)
     }
 
     /// Whether it names several servers, one of which keeps a lock after another.
     pub(crate) fn takes_over(&self) -> bool {
-        self.scheme().ends_with("+sentinel")
+        self.scheme().ends_with("+sentinel") || self.scheme().ends_with("+cluster")
     }
 
     /// Reads a URL, and takes the client's own options out of its query.
@@ -69,7 +69,8 @@ impl StoreUrl {
             "memory" => Kind::Memory,
             "sqlite" => Kind::Sqlite,
             "redis" | "rediss" | "redis+unix" | "valkey" | "valkeys" | "valkey+unix"
-            | "redis+sentinel" | "rediss+sentinel" | "valkey+sentinel" | "valkeys+sentinel" => {
+            | "redis+sentinel" | "rediss+sentinel" | "valkey+sentinel" | "valkeys+sentinel"
+            | "redis+cluster" | "rediss+cluster" | "valkey+cluster" | "valkeys+cluster" => {
                 Kind::Redis
             }
             "zk" | "zks" => Kind::ZooKeeper,
@@ -89,7 +90,7 @@ impl StoreUrl {
                 };
                 return Err(invalid(format!(
                     "unknown store{named}; there are memory:, sqlite:, redis://, rediss://, \
-                     redis+unix://, redis+sentinel://, zk:// and zks://"
+                     redis+unix://, redis+sentinel://, redis+cluster://, zk:// and zks://"
                 )));
             }
         };

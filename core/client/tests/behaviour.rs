@@ -23,6 +23,14 @@ macro_rules! on_every_store {
                 }
             }
         )*)* }
+        mod redis_cluster { $($(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                if let Some(world) = crate::World::cluster() {
+                    crate::suite::$module::$case(&world).await
+                }
+            }
+        )*)* }
         mod sentinel { $($(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
@@ -152,6 +160,14 @@ macro_rules! blocking_on_every_store {
             #[test]
             fn $case() {
                 if let Some(world) = crate::World::redis() {
+                    crate::suite::blocking::$case(&world)
+                }
+            }
+        )* }
+        mod blocking_redis_cluster { $(
+            #[test]
+            fn $case() {
+                if let Some(world) = crate::World::cluster() {
                     crate::suite::blocking::$case(&world)
                 }
             }

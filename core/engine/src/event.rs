@@ -1,8 +1,11 @@
 //! What comes into the engine, and what goes out of it.
 
+use core::ops::RangeInclusive;
+
 use crate::error::Error;
 use crate::hold::{Grant, HoldKey, LossReason};
 use crate::id::HoldId;
+use crate::lane::LaneId;
 use crate::name::Name;
 use crate::reply::{Abandoned, Broken, Failure, LockInfo, Push, Reply};
 use crate::request::{Mode, Request, RequestId};
@@ -33,6 +36,10 @@ pub enum Event {
     },
     /// The store said something unasked.
     Push(Push),
+    /// Of a store that is several servers: these places are at those from now on.
+    Map(Vec<(RangeInclusive<u16>, LaneId)>),
+    /// This lock alone is at that server, until its place is in a [`Event::Map`] again.
+    Detour(Name, LaneId),
 }
 
 /// What the engine wants done. `C` is the caller's handle, given with each call.

@@ -186,6 +186,9 @@ pub enum RefusalKind {
     Retry,
     /// Repeat at once: the script was not loaded, and now is.
     Again,
+    /// Repeat at once, each lock by itself, and only to renew: what the locks are kept in is moving from
+    /// one server to another, part by part.
+    Apart,
     /// Only an operator can mend it (password, permission, wrong type, newer layout, clock).
     Misconfigured,
     /// As `Misconfigured`: those who hold or wait say another number of permits. Whoever adopts that asks
@@ -239,6 +242,18 @@ pub enum Push {
         /// Which hold.
         hold: HoldId,
     },
+}
+
+impl Push {
+    /// Which lock it is about.
+    pub fn lock(&self) -> &Name {
+        match self {
+            Push::Granted { lock, .. }
+            | Push::Wanted { lock, .. }
+            | Push::Broken { lock, .. }
+            | Push::Changed { lock, .. } => lock,
+        }
+    }
 }
 
 /// All that a store knows of a lock, for people.

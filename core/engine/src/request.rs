@@ -112,6 +112,23 @@ pub enum Op {
     Time,
 }
 
+impl Op {
+    /// The locks that it is about; none of a listing or the time.
+    pub fn locks(&self) -> Vec<Name> {
+        let one = match self {
+            Op::Acquire(ask) => &ask.lock,
+            Op::Beat(beats) => return beats.iter().map(|beat| beat.lock.clone()).collect(),
+            Op::Release(release) => &release.lock,
+            Op::Convert(ask) => &ask.lock,
+            Op::Resize(ask) => &ask.lock,
+            Op::Break(what) => &what.lock,
+            Op::Inspect(name) | Op::Revoke(name) => name,
+            Op::List { .. } | Op::Time => return Vec::new(),
+        };
+        vec![one.clone()]
+    }
+}
+
 /// How many holds one [`Op::Beat`] may carry.
 pub const MAX_BEATS: usize = 100;
 
@@ -201,13 +218,16 @@ pub struct Beat {
     pub local_waiters: u32,
     /// How the hold shares the lock, or would: for stores that keep the modes apart.
     pub mode: Mode,
+    /// The store refused more: see [`RefusalKind::Apart`](crate::reply::RefusalKind::Apart). Of one alone.
+    pub apart: bool,
 }
 
 impl Beat {
     /// Renews a hold under which no token was given out, or shows a waiter that is passed over after
     /// the same span.
     pub fn new(lock: Name, hold: HoldId, lease: Duration) -> Beat {
-        Beat { lock, hold, lease, used: 0, silence: lease, local_waiters: 0, mode: Mode::Exclusive }
+        let (used, local_waiters, mode) = (0, 0, Mode::Exclusive);
+        Beat { lock, hold, lease, used, silence: lease, local_waiters, mode, apart: false }
     }
 }
 

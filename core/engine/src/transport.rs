@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::event::Event;
+use crate::lane::LaneId;
 use crate::request::{Request, RequestId};
 
 pub use crate::caught::caught;
@@ -21,6 +22,13 @@ pub trait Sink: Send + Sync + 'static {
         for event in events.drain(..) {
             self.deliver(event);
         }
+    }
+
+    /// As [`Sink::deliver_all`], of one of a store's several servers. Whoever does not tell them apart
+    /// takes it as the store's.
+    fn deliver_on(&self, lane: LaneId, events: &mut Vec<Event>) {
+        let _ = lane;
+        self.deliver_all(events);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fencelock_engine::reply::{Body, Failure, Refusal, RefusalKind, Reply, Standing, State};
+use fencelock_engine::reply::{Body, Failure, Push, Refusal, RefusalKind, Reply, Standing, State};
 use fencelock_engine::request::{Acquire, Op, Request};
 use fencelock_engine::{
     Ask, Effect, Engine, Event, LaneId, LossReason, Name, Options, Outcome, Place, Time,
@@ -229,4 +229,73 @@ fn a_server_that_needs_an_operator_fails_its_own_waits_alone() {
     assert!(two.engine.acquire(two.now, b, Ask::local(1), 3).is_err());
     two.answer(A);
     assert_eq!(two.granted, [1]);
+}
+
+fn refused(kind: RefusalKind) -> Result<Reply, Failure> {
+    Err(Failure::Refused(Refusal { kind, message: "elsewhere".to_owned() }))
+}
+
+#[test]
+fn a_lock_on_a_detour_is_asked_for_there_until_its_place_is_in_a_map() {
+    let mut two = Two::new();
+    two.acquire("a", 1);
+    let request = two.open.remove(0).id;
+    two.hear(A, Event::Detour(Name::new("a").unwrap(), B));
+    two.hear(A, Event::Reply { request, result: refused(RefusalKind::Again) });
+    let (lane, ask) = two.acquires().remove(0);
+    assert_eq!(lane, B);
+    assert!(ask.not_after > two.store(B), "by the clock of the server that is asked");
+    two.answer(B);
+    two.acquire("a2", 2);
+    assert_eq!(two.acquires()[0].0, A, "others of its place stay");
+    two.answer(A);
+    assert_eq!(two.granted, [1, 2]);
+    two.hear(A, Event::Map(vec![(0..=0, A)]));
+    let lanes: Vec<LaneId> = two.open.iter().map(|request| request.id.lane()).collect();
+    assert_eq!(lanes, [A], "it shows itself where its place is");
+    two.answer(A);
+    two.pass(SECOND * 120, &[A]);
+    assert_eq!(two.lost, []);
+}
+
+#[test]
+fn a_message_by_another_server_than_the_locks_is_not_heard() {
+    let mut two = Two::new();
+    two.acquire("b", 1);
+    let (_, ask) = two.acquires().remove(0);
+    two.answer(B);
+    let wanted = Event::Push(Push::Wanted { lock: ask.lock, hold: ask.hold });
+    two.engine.handle_on(two.now, A, wanted.clone());
+    assert_eq!(two.engine.poll_effect(), None);
+    two.engine.handle_on(two.now, B, wanted);
+    assert_eq!(two.engine.poll_effect(), Some(Effect::Wanted(1)));
+}
+
+#[test]
+fn a_batch_is_of_one_place_and_of_one_lock_while_that_moves() {
+    let mut two = Two::new();
+    two.hear(A, Event::Map(vec![(1..=1, A)]));
+    for (call, name) in ["a1", "b", "a2"].into_iter().enumerate() {
+        two.acquire(name, call as u32);
+    }
+    two.answer(A);
+    let batches = |two: &Two| -> Vec<Vec<(String, bool)>> {
+        let of = |request: &Request| match &request.op {
+            Op::Beat(beats) => {
+                beats.iter().map(|beat| (beat.lock.as_str().to_owned(), beat.apart)).collect()
+            }
+            op => panic!("{op:?}"),
+        };
+        two.open.iter().map(of).collect()
+    };
+    let (a1, a2) = (|apart| ("a1".to_owned(), apart), |apart| ("a2".to_owned(), apart));
+    let b = || vec![("b".to_owned(), false)];
+    two.pass(SECOND * 11, &[]);
+    assert_eq!(batches(&two), [vec![a1(false), a2(false)], b()]);
+    let request = two.open.remove(0).id;
+    two.hear(A, Event::Reply { request, result: refused(RefusalKind::Apart) });
+    assert_eq!(batches(&two), [b(), vec![a1(true)], vec![a2(true)]]);
+    two.answer(A);
+    two.pass(SECOND * 11, &[]);
+    assert_eq!(batches(&two), [b(), vec![a1(false), a2(false)]], "all is asked for again");
 }

@@ -18,7 +18,7 @@ pub fn documented_acl(mark: &str) -> Vec<String> {
 /// # Panics
 /// As [`documented_acl`].
 pub fn team_acl(user: &str, prefix: &str) -> Vec<String> {
-    let mut words = documented_acl("ACL SETUSER locks");
+    let mut words = documented_acl("ACL SETUSER locks on");
     user.clone_into(&mut words[2]);
     words.iter().map(|word| word.replace("fl:", prefix)).collect()
 }

@@ -1,7 +1,7 @@
 //! Real servers and a fault proxy for the tests of Fencelock. Never shipped.
 //!
 //! Servers are real processes: [`RedisServer`] finds the binary in `REDIS_SERVER` or in the path,
-//! [`RedisSentinels`] runs a master, replicas and Sentinels by it,
+//! [`RedisSentinels`] runs a master, replicas and Sentinels by it, [`RedisCluster`] a cluster of six,
 //! and [`ZooKeeper`] runs the jars of Debian's package or of `ZOOKEEPER_CLASSPATH`; both end with
 //! the test process whatever happens to that. [`Proxy`] stands between a client and a server and
 //! loses, delays or cuts what passes; [`Network`] is a network of its own, whose cables can be cut.
@@ -21,6 +21,7 @@ mod port;
 mod proxy;
 pub mod recorder;
 mod redis_builder;
+mod redis_cluster;
 mod redis_sentinels;
 mod redis_server;
 mod wait;
@@ -41,6 +42,7 @@ pub use orders::orders;
 pub use port::free_port;
 pub use proxy::{Counts, Fault, Proxy};
 pub use redis_builder::RedisBuilder;
+pub use redis_cluster::{ClusterBuilder, RedisCluster};
 pub use redis_sentinels::{RedisSentinels, SentinelsBuilder};
 pub use redis_server::RedisServer;
 pub use wait::{eventually, leave_out, skip_servers};

@@ -12,6 +12,7 @@ pub struct RedisBuilder {
     pub(crate) tls: Option<bool>,
     pub(crate) persistent: bool,
     pub(crate) sentinel: bool,
+    pub(crate) cluster: bool,
     pub(crate) environment: Vec<(OsString, OsString)>,
 }
 
@@ -51,6 +52,13 @@ impl RedisBuilder {
         self
     }
 
+    /// Runs it as one of a cluster. What it learns, it keeps over a restart.
+    #[must_use]
+    pub(crate) fn in_cluster(mut self) -> RedisBuilder {
+        self.cluster = true;
+        self
+    }
+
     /// Sets a variable of its environment.
     #[must_use]
     pub fn env(mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> RedisBuilder {
@@ -69,6 +77,10 @@ impl RedisBuilder {
         ];
         if self.persistent {
             lines.push("appendfsync always".to_owned());
+        }
+        if self.cluster {
+            lines.push("cluster-enabled yes".to_owned());
+            lines.push(format!("cluster-port {}", ports.bus));
         }
         if let Some(password) = &self.password {
             lines.push(format!("requirepass {password}"));
@@ -90,4 +102,5 @@ impl RedisBuilder {
 pub(crate) struct Ports {
     pub(crate) tcp: u16,
     pub(crate) tls: u16,
+    pub(crate) bus: u16,
 }

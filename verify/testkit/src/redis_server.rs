@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -23,6 +24,8 @@ pub struct RedisServer {
     ports: Ports,
     certificates: Option<Certificates>,
     child: Option<Child>,
+    /// Stopped by [`RedisServer::stop`].
+    stopped: AtomicBool,
 }
 
 impl RedisBuilder {
@@ -56,9 +59,10 @@ impl RedisServer {
             let folder = folder::fresh()?;
             let certificates =
                 builder.tls.map(|_| Certificates::make(folder.path())).transpose()?;
-            let ports = Ports { tcp: free_port()?, tls: free_port()? };
-            let builder = builder.clone();
-            let mut server = RedisServer { folder, builder, ports, certificates, child: None };
+            let ports = Ports { tcp: free_port()?, tls: free_port()?, bus: free_port()? };
+            let (builder, stopped) = (builder.clone(), AtomicBool::new(false));
+            let mut server =
+                RedisServer { folder, builder, ports, certificates, child: None, stopped };
             match server.run() {
                 Ok(()) => return Ok(server),
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => last = Some(error),
@@ -76,6 +80,11 @@ impl RedisServer {
     /// The port with TLS.
     pub fn tls_port(&self) -> u16 {
         self.ports.tls
+    }
+
+    /// The port by which servers of a cluster talk to each other.
+    pub(crate) fn bus_port(&self) -> u16 {
+        self.ports.bus
     }
 
     /// `127.0.0.1:port`.
@@ -109,6 +118,7 @@ impl RedisServer {
     /// When it is not running.
     pub fn kill(&mut self) -> io::Result<()> {
         let mut child = self.child.take().ok_or_else(not_running)?;
+        self.stopped.store(false, Ordering::Relaxed);
         child.kill()?;
         child.wait().map(drop)
     }
@@ -129,6 +139,7 @@ impl RedisServer {
     /// # Errors
     /// When it is not running.
     pub fn stop(&self) -> io::Result<()> {
+        self.stopped.store(true, Ordering::Relaxed);
         children::stop(self.child.as_ref().ok_or_else(not_running)?)
     }
 
@@ -137,6 +148,7 @@ impl RedisServer {
     /// # Errors
     /// When it is not running.
     pub fn cont(&self) -> io::Result<()> {
+        self.stopped.store(false, Ordering::Relaxed);
         children::signal(self.child.as_ref().ok_or_else(not_running)?, libc::SIGCONT)
     }
 
@@ -170,6 +182,11 @@ impl RedisServer {
             command.arg(word);
         }
         command.query(&mut self.connection()?)
+    }
+
+    /// Whether it would answer: it runs, and was not stopped.
+    pub(crate) fn answers(&self) -> bool {
+        self.child.is_some() && !self.stopped.load(Ordering::Relaxed)
     }
 
     fn socket_url(&self) -> String {

@@ -69,6 +69,12 @@ pub(crate) async fn dial(options: &Options, node: Option<Node>) -> Result<Stream
         (Address::Sentinel(_), None) => {
             Err(NoSession::Later("the Sentinels have not been asked".to_owned()))
         }
+        (Address::Cluster(cluster), node) => {
+            let Some(node) = node.as_ref().or(cluster.nodes.first()) else {
+                return Err(NoSession::Later("no server of the cluster is named".to_owned()));
+            };
+            reach(options, node, cluster.tls).await
+        }
         (Address::Tcp { host, port }, _) => {
             reach(options, &Node { host: host.clone(), port: *port }, false).await
         }

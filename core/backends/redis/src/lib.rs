@@ -1,21 +1,25 @@
 //! The Redis store of Fencelock: one connection to one server, made anew by itself when it breaks, or
-//! when Sentinels say that another server is the master.
+//! when Sentinels say that another server is the master; of a cluster, one to each of its masters.
 //!
 //! [`open`] gives a [`RedisTransport`]; [`Options`] says where the server is and how to log in;
 //! [`survey`] tells an operator what a server is like and what to mend. What is said over the
 //! connection is decided elsewhere, in [`fencelock_engine::redis`].
 
+mod cluster;
 mod connect;
 mod conversation;
 mod credentials;
 mod handshake;
 mod link;
+mod listing;
+mod lookup;
 mod options;
 mod pump;
 mod quiet;
 mod sentinel_findings;
 mod sentinel_url;
 mod sentinels;
+mod servers_url;
 mod session;
 mod shared;
 mod survey;
@@ -24,6 +28,7 @@ mod survey_sentinels;
 mod tls;
 mod transport;
 mod url;
+mod word;
 
 #[cfg(test)]
 mod tests;
@@ -31,7 +36,7 @@ mod tests;
 pub use credentials::{Credentials, CredentialsFuture};
 pub use fencelock_engine::redis::Node;
 pub use fencelock_engine::redis::session::{Login, Protocol};
-pub use options::{Address, Options, Sentinel, Tls};
+pub use options::{Address, Cluster, Options, Sentinel, Tls};
 pub use survey::{Finding, Severity, Survey, survey};
 pub use survey_sentinels::{Replica, SentinelSurvey};
-pub use transport::{CAPABILITIES, RedisTransport, open};
+pub use transport::{CAPABILITIES, RedisTransport, open, places};

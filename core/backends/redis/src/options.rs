@@ -36,6 +36,8 @@ pub enum Address {
     Unix(PathBuf),
     /// Whichever server the Sentinels say is the master.
     Sentinel(Box<Sentinel>),
+    /// All masters of a cluster.
+    Cluster(Box<Cluster>),
 }
 
 impl Address {
@@ -44,6 +46,7 @@ impl Address {
         match self {
             Address::Tls { .. } => true,
             Address::Sentinel(sentinel) => sentinel.tls,
+            Address::Cluster(cluster) => cluster.tls,
             Address::Tcp { .. } | Address::Unix(_) => false,
         }
     }
@@ -74,6 +77,24 @@ impl Sentinel {
     }
 }
 
+/// A cluster, by some of its servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// Where they listen. One that can be reached tells of the others.
+    pub nodes: Vec<Node>,
+    /// Whether the servers are reached by TLS.
+    pub tls: bool,
+    /// By which address a server is reached that the others see by another, behind NAT.
+    pub map: BTreeMap<Node, Node>,
+}
+
+impl Cluster {
+    /// A cluster without TLS, whose servers are reached as they see each other.
+    pub fn new(nodes: Vec<Node>) -> Cluster {
+        Cluster { nodes, tls: false, map: BTreeMap::new() }
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -83,11 +104,16 @@ impl fmt::Display for Address {
             Address::Tcp { host, port } | Address::Tls { host, port } => write!(f, "{host}:{port}"),
             Address::Unix(path) => path.display().fmt(f),
             Address::Sentinel(sentinel) => {
-                let nodes: Vec<String> = sentinel.nodes.iter().map(Node::to_string).collect();
-                write!(f, "{}/{}", nodes.join(","), sentinel.master)
+                write!(f, "{}/{}", all(&sentinel.nodes), sentinel.master)
             }
+            Address::Cluster(cluster) => f.write_str(&all(&cluster.nodes)),
         }
     }
+}
+
+fn all(nodes: &[Node]) -> String {
+    let nodes: Vec<String> = nodes.iter().map(Node::to_string).collect();
+    nodes.join(",")
 }
 
 /// Certificates. The files are read afresh at every connect, so that they may be replaced.
@@ -234,6 +260,14 @@ impl Options {
                 return Err(invalid(
                     "name the master as 'sentinel monitor' does: redis+sentinel://h1,h2,h3/master",
                 ));
+            }
+        }
+        if let Address::Cluster(cluster) = &self.address {
+            if cluster.nodes.is_empty() {
+                return Err(invalid("name servers of the cluster: redis+cluster://h1,h2,h3"));
+            }
+            if self.db != 0 {
+                return Err(invalid("a cluster has database 0 only: leave the number out"));
             }
         }
         #[cfg(not(unix))]

@@ -76,9 +76,10 @@ impl Pump {
         let streams = std::iter::once(&stream).chain(inbox.as_ref());
         let sockets = streams.filter_map(Stream::descriptor).collect();
         let (reader, link) = split(stream);
+        let hearing = Hearing::new(Time::ZERO, codec, main, apart);
         Pump {
+            hearing: if shared.is_in_cluster() { hearing.in_cluster() } else { hearing },
             shared,
-            hearing: Hearing::new(Time::ZERO, codec, main, apart),
             reader,
             link: Arc::new(link),
             inbox,
@@ -105,6 +106,7 @@ impl Pump {
 
     /// Answers for what is under way, and says why.
     pub(crate) fn finish(mut self, reason: String) {
+        self.send_on();
         self.shared.down(|asked| self.hearing.end(reason, asked));
         self.shared.deliver(&mut self.hearing.events);
     }
@@ -114,6 +116,7 @@ impl Pump {
         loop {
             let shared = Arc::clone(&self.shared);
             shared.deliver(&mut self.hearing.events);
+            self.send_on();
             self.log();
             if let Some(reason) = self.hearing.spent() {
                 return Poll::Ready(reason);
@@ -158,11 +161,22 @@ impl Pump {
         self.hearing.receive_apart(&[])
     }
 
+    /// What the server of a cluster sent elsewhere is answered for by who keeps the map.
+    fn send_on(&mut self) {
+        let (redirected, suspect) = (self.hearing.redirected(), self.hearing.is_suspect());
+        if suspect || !redirected.is_empty() {
+            self.shared.sent_on(redirected, suspect);
+        }
+    }
+
     fn log(&mut self) {
         for heard in self.hearing.heard.drain(..) {
             match heard {
                 Heard::Forgotten(script) => {
                     tracing::info!(script, "the server forgot a script: loading it");
+                }
+                Heard::NoAsking(said) => {
+                    tracing::warn!(%said, "ASKING is refused: a lock whose slot moves is not served");
                 }
                 Heard::Strange(bytes) => tracing::debug!(bytes, "a message that is not ours"),
                 Heard::NoMessage(parts) => tracing::trace!(parts, "a push that is no message"),

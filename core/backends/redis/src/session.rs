@@ -71,6 +71,7 @@ pub(crate) async fn run(options: Options, client: ClientId, shared: Arc<Shared>)
         db: options.db,
         protocol: options.protocol,
         server,
+        master: shared.is_in_cluster(),
         tls: options.address.is_tls(),
         connect_timeout: options.connect_timeout,
         backoff_min: options.backoff_min,
@@ -241,13 +242,11 @@ impl<'a> Host<'a> {
     /// The session that is up ends, for this reason.
     fn finish(&mut self, reason: String) {
         let Some(pump) = self.pump.take() else { return };
-        pump.finish(match &mut self.sentinels {
-            Some(sentinels) => {
-                sentinels.with(None);
-                format!("{}: {reason}", self.server)
-            }
-            None => reason,
-        });
+        if let Some(sentinels) = &mut self.sentinels {
+            sentinels.with(None);
+        }
+        let several = self.sentinels.is_some() || self.shared.is_in_cluster();
+        pump.finish(if several { format!("{}: {reason}", self.server) } else { reason });
     }
 
     /// The session that was made takes requests from now on.

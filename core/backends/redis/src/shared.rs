@@ -7,13 +7,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use atomic_waker::AtomicWaker;
 use fencelock_engine::event::Event;
+use fencelock_engine::redis::cluster::Redirected;
 use fencelock_engine::redis::session::{Asked, Guarded};
 use fencelock_engine::redis::{Codec, Inbox, Wide};
 use fencelock_engine::reply::Failure;
 use fencelock_engine::request::{Request, RequestId};
 use fencelock_engine::transport::{Doubt, Sink, Watcher};
+use fencelock_engine::{LaneId, Name};
+use tokio::sync::mpsc::UnboundedSender;
 
 use crate::link::{Link, Writer};
+use crate::word::Word;
 
 /// Who may write to the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +56,10 @@ struct State {
 pub(crate) struct Shared {
     state: Mutex<State>,
     sink: Arc<dyn Sink>,
+    /// Which of a store's servers it is.
+    lane: LaneId,
+    /// Who keeps the map of slots, where the server is one of a cluster.
+    cluster: Option<UnboundedSender<Word>>,
     closed: AtomicBool,
     /// The pump is asked to look at the state.
     attention: AtomicBool,
@@ -60,6 +68,25 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(codec: Codec, sink: Arc<dyn Sink>) -> Shared {
+        Shared::of(codec, sink, LaneId::FIRST, None)
+    }
+
+    /// A server of a cluster.
+    pub(crate) fn in_cluster(
+        codec: Codec,
+        sink: Arc<dyn Sink>,
+        lane: LaneId,
+        cluster: UnboundedSender<Word>,
+    ) -> Shared {
+        Shared::of(codec, sink, lane, Some(cluster))
+    }
+
+    fn of(
+        codec: Codec,
+        sink: Arc<dyn Sink>,
+        lane: LaneId,
+        cluster: Option<UnboundedSender<Word>>,
+    ) -> Shared {
         Shared {
             state: Mutex::new(State {
                 asked: Asked::new(codec),
@@ -69,6 +96,8 @@ impl Shared {
                 refused: Vec::new(),
             }),
             sink,
+            lane,
+            cluster,
             closed: AtomicBool::new(false),
             attention: AtomicBool::new(false),
             waker: AtomicWaker::new(),
@@ -90,8 +119,51 @@ impl Shared {
             events.clear();
         } else if !events.is_empty() {
             self.state().asked.tells(events);
-            self.sink.deliver_all(events);
+            let words: Vec<Word> = match self.cluster {
+                Some(_) => events.iter().filter_map(|event| Word::of(self.lane, event)).collect(),
+                None => Vec::new(),
+            };
+            self.sink.deliver_on(self.lane, events);
+            words.into_iter().for_each(|word| self.tell(word));
         }
+    }
+
+    /// Whether the server is one of a cluster.
+    pub(crate) fn is_in_cluster(&self) -> bool {
+        self.cluster.is_some()
+    }
+
+    /// What the server sent elsewhere, and whether it spoke against the map of slots.
+    pub(crate) fn sent_on(&self, redirected: Vec<Redirected>, suspect: bool) {
+        redirected.into_iter().for_each(|it| self.tell(Word::Redirected(self.lane, it)));
+        if suspect {
+            self.tell(Word::Suspect(self.lane));
+        }
+    }
+
+    /// A client that is closed has nobody who listens.
+    fn tell(&self, word: Word) {
+        if let Some(cluster) = &self.cluster {
+            let _ = cluster.send(word);
+        }
+    }
+
+    /// Locks that are asked for here although their slot is elsewhere.
+    pub(crate) fn asking(&self, locks: Vec<Name>) {
+        self.state().asked.add_asking(locks);
+    }
+
+    /// There are none any more.
+    pub(crate) fn settled(&self) {
+        self.state().asked.end_asking();
+    }
+
+    /// Nobody runs the connection any more: answers for what is under way.
+    pub(crate) fn abandon(&self, reason: String) {
+        let mut events = Vec::new();
+        self.down(|asked| asked.end(&mut events));
+        events.push(Event::Down { reason });
+        self.deliver(&mut events);
     }
 
     pub(crate) fn is_closed(&self) -> bool {

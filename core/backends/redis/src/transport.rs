@@ -3,14 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use fencelock_engine::redis::Codec;
+use fencelock_engine::redis::{Codec, cluster};
 use fencelock_engine::request::Request;
 use fencelock_engine::transport::{Capabilities, Doubt, Sink, Transport, Watcher};
-use fencelock_engine::{ClientId, Error};
+use fencelock_engine::{ClientId, Error, Name, Place};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-use crate::options::Options;
+use crate::cluster::Cluster;
+use crate::options::{Address, Options};
 use crate::session;
 use crate::shared::Shared;
 
@@ -27,10 +28,23 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     permits: true,
 };
 
-/// A connection to a Redis server, made anew by itself when it breaks.
+/// Where a name's place is, of a cluster: an engine must know it before it is asked for a lock.
+pub fn places(options: &Options) -> Option<fn(&Name) -> Place> {
+    matches!(options.address, Address::Cluster(_)).then_some(cluster::place)
+}
+
+/// Connections to a Redis server, or to each master of a cluster, made anew by themselves when they break.
 ///
-/// Closing or dropping it ends its task.
-pub struct RedisTransport {
+/// Closing or dropping it ends its tasks.
+pub struct RedisTransport(Kind);
+
+enum Kind {
+    One(One),
+    Many(Cluster),
+}
+
+/// One server.
+struct One {
     shared: Arc<Shared>,
     /// TLS writes when it reads and keeps what it has read: its socket does not tell all.
     plain: bool,
@@ -48,33 +62,55 @@ pub fn open(
     runtime: &Handle,
 ) -> Result<Arc<RedisTransport>, Error> {
     options.check()?;
+    if matches!(options.address, Address::Cluster(_)) {
+        let cluster = Cluster::open(options, client, sink, runtime)?;
+        return Ok(Arc::new(RedisTransport(Kind::Many(cluster))));
+    }
     let plain = !options.address.is_tls();
     let codec = Codec::new(client.clone(), &options.prefix)?;
     let shared = Arc::new(Shared::new(codec, sink));
     let task = runtime.spawn(session::run(options, client, Arc::clone(&shared))).abort_handle();
-    Ok(Arc::new(RedisTransport { shared, plain, task }))
+    Ok(Arc::new(RedisTransport(Kind::One(One { shared, plain, task }))))
 }
 
 impl Transport for RedisTransport {
     fn enqueue(&self, request: Request) {
-        self.shared.enqueue(request);
+        match &self.0 {
+            Kind::One(one) => one.shared.enqueue(request),
+            Kind::Many(cluster) => cluster.enqueue(request),
+        }
     }
 
     fn flush(&self) {
-        self.shared.flush();
+        match &self.0 {
+            Kind::One(one) => one.shared.flush(),
+            Kind::Many(cluster) => cluster.flush(),
+        }
     }
 
     fn reconnect(&self, doubt: Doubt) {
-        self.shared.doubt(doubt);
+        match &self.0 {
+            Kind::One(one) => one.shared.doubt(doubt),
+            Kind::Many(cluster) => cluster.doubt(doubt),
+        }
     }
 
     fn close(&self) {
-        self.shared.close();
-        self.task.abort();
+        match &self.0 {
+            Kind::One(one) => {
+                one.shared.close();
+                one.task.abort();
+            }
+            Kind::Many(cluster) => cluster.close(),
+        }
     }
 
+    /// Of a cluster not all comes by the sockets of the requests.
     fn watch(&self, watcher: Arc<dyn Watcher>) -> bool {
-        cfg!(unix) && self.plain && self.shared.watch(watcher)
+        match &self.0 {
+            Kind::One(one) => cfg!(unix) && one.plain && one.shared.watch(watcher),
+            Kind::Many(_) => false,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use fencelock_engine::redis::session::Protocol;
 use redis::IntoConnectionInfo;
 
 use crate::options::{Address, Options, invalid};
-use crate::sentinel_url;
+use crate::{sentinel_url, servers_url};
 
 impl Options {
     /// Reads `redis://user:password@host:port/db`, `rediss://…` (TLS) or
@@ -17,7 +17,8 @@ impl Options {
     /// `connect_timeout`, `backoff_min`, `backoff_max`, `protocol` (2 or 3), `tls_ca`, `tls_cert`
     /// and `tls_key`; or `redis+sentinel://user:password@h1,h2:26379,h3/master/db`, also
     /// `rediss+sentinel://…`, with `sentinel_user`, `sentinel_password`, `sentinel_tls` (yes or no) and
-    /// `map` (`seen=host:port,…`) besides.
+    /// `map` (`seen=host:port,…`) besides; or `redis+cluster://user:password@h1,h2:7000`, also
+    /// `rediss+cluster://…`, with `map` besides.
     ///
     /// # Errors
     /// [`fencelock_engine::ErrorKind::InvalidArgument`] names the part that is unknown or wrong; it never shows a
@@ -30,15 +31,19 @@ impl Options {
 /// Reads a URL. Messages never repeat the URL: it may hold a password.
 fn parse(text: &str) -> Result<Options, Error> {
     let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
-    if !scheme.ends_with("+sentinel") {
-        return one_server(text, None);
+    if scheme.ends_with("+sentinel") {
+        let (sentinel, rest) = sentinel_url::split(text)?;
+        return one_server(&rest, Some(Address::Sentinel(Box::new(sentinel))));
     }
-    let split = sentinel_url::split(text)?;
-    one_server(&split.rest.clone(), Some(split))
+    if scheme.ends_with("+cluster") {
+        let (cluster, rest) = servers_url::cluster(text)?;
+        return one_server(&rest, Some(Address::Cluster(Box::new(cluster))));
+    }
+    one_server(text, None)
 }
 
-/// Reads the URL of one server; `sentinels` stand where the server's address would.
-fn one_server(text: &str, sentinels: Option<sentinel_url::Split>) -> Result<Options, Error> {
+/// Reads the URL of one server; `several` stand where its address would.
+fn one_server(text: &str, several: Option<Address>) -> Result<Options, Error> {
     let mut url = ::url::Url::parse(text).map_err(|error| {
         invalid(format!("the Redis URL cannot be read ({error}): write redis://host:port/db"))
     })?;
@@ -47,8 +52,8 @@ fn one_server(text: &str, sentinels: Option<sentinel_url::Split>) -> Result<Opti
         "redis" | "valkey" | "redis+unix" | "valkey+unix" | "unix" => false,
         other => {
             return Err(invalid(format!(
-                "'{other}://' is not a Redis URL: use redis://, rediss://, redis+unix:// or \
-                 redis+sentinel://"
+                "'{other}://' is not a Redis URL: use redis://, rediss://, redis+unix://, \
+                 redis+sentinel:// or redis+cluster://"
             )));
         }
     };
@@ -59,7 +64,7 @@ fn one_server(text: &str, sentinels: Option<sentinel_url::Split>) -> Result<Opti
         ));
     }
     let unix = url.scheme().ends_with("unix");
-    let ours = take_parameters(&mut url, unix, sentinels.is_some())?;
+    let ours = take_parameters(&mut url, unix, several.as_ref())?;
     if tls {
         // The crate reads this scheme only when built with a TLS stack of its own.
         url.set_scheme("redis").map_err(|()| invalid("the Redis URL cannot be read"))?;
@@ -71,8 +76,8 @@ fn one_server(text: &str, sentinels: Option<sentinel_url::Split>) -> Result<Opti
     if tls && let Address::Tcp { host, port } = options.address {
         options.address = Address::Tls { host, port };
     }
-    if let Some(split) = sentinels {
-        sentinel_url::join(&mut options, split);
+    if let Some(several) = several {
+        options.address = several;
     }
     for (name, value) in ours {
         set(&mut options, &name, &value)?;
@@ -85,10 +90,11 @@ fn one_server(text: &str, sentinels: Option<sentinel_url::Split>) -> Result<Opti
 fn take_parameters(
     url: &mut ::url::Url,
     unix: bool,
-    sentinels: bool,
+    several: Option<&Address>,
 ) -> Result<Vec<(String, String)>, Error> {
     let mut ours = Vec::new();
     let mut theirs = Vec::new();
+    let sentinels = matches!(several, Some(Address::Sentinel(_)));
     let secret = url.query().is_some_and(|query| query.contains('@'));
     for (name, value) in url.query_pairs() {
         match name.as_ref() {
@@ -97,9 +103,10 @@ fn take_parameters(
             | "tls_ca" | "tls_cert" | "tls_key" => {
                 ours.push((name.into_owned(), value.into_owned()))
             }
-            "sentinel_user" | "sentinel_password" | "sentinel_tls" | "map" if sentinels => {
+            "sentinel_user" | "sentinel_password" | "sentinel_tls" if sentinels => {
                 ours.push((name.into_owned(), value.into_owned()))
             }
+            "map" if several.is_some() => ours.push((name.into_owned(), value.into_owned())),
             // A '?' in a password makes a parameter of what follows it.
             _ if secret => {
                 return Err(invalid(
@@ -111,10 +118,12 @@ fn take_parameters(
                     "the Redis URL has an unknown parameter '{name}': known are prefix, \
                      backoff_min, backoff_max, protocol, tls_ca, tls_cert, tls_key{}, and the \
                      client's {CLIENT_PARAMETERS}",
-                    match (unix, sentinels) {
-                        (true, _) => ", db, user, pass",
-                        (_, true) => ", sentinel_user, sentinel_password, sentinel_tls, map",
-                        _ => "",
+                    match several {
+                        None if unix => ", db, user, pass",
+                        None => "",
+                        Some(_) if sentinels =>
+                            ", sentinel_user, sentinel_password, sentinel_tls, map",
+                        Some(_) => ", map",
                     }
                 )));
             }
@@ -131,6 +140,9 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), Error> {
     if let Address::Sentinel(sentinel) = &mut options.address
         && sentinel_url::set(sentinel, name, value)?
     {
+        return Ok(());
+    }
+    if servers_url::set(options, name, value)? {
         return Ok(());
     }
     match name {

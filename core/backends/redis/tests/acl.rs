@@ -117,7 +117,7 @@ fn clients_of_one_prefix_can_forge() {
         return;
     }
     let server = RedisServer::start().unwrap();
-    allow(&server, &documented_acl("ACL SETUSER locks"));
+    allow(&server, &documented_acl("ACL SETUSER locks on"));
     let (a, b) = (0, 1);
     let clients = [a, b].map(|_| Client::up(options(&server, "locks", "fl:")));
     let held = clients[a].grant("forged");
@@ -169,7 +169,7 @@ fn a_selector_knows_no_client_before_it_is_made() {
         return;
     }
     let server = RedisServer::start().unwrap();
-    allow(&server, &documented_acl("ACL SETUSER locks"));
+    allow(&server, &documented_acl("ACL SETUSER locks on"));
     let narrow = "(+subscribe &fl:inbox:0123456789abcdef)";
     server.cli(&["ACL", "SETUSER", "locks", "-subscribe", narrow]).unwrap();
     let mut shell = Shell::new(&server, "locks");

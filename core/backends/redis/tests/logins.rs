@@ -81,7 +81,7 @@ fn the_smallest_acl_of_the_documentation() {
         return;
     }
     let server = RedisServer::start().unwrap();
-    let acl = documented_acl("ACL SETUSER locks");
+    let acl = documented_acl("ACL SETUSER locks on");
     set_acl(&server, &acl);
     let options = options(&server, "locks:a-long-password");
     exercise(&options);
@@ -128,7 +128,7 @@ fn without_pubsub_permission_it_polls() {
         return;
     }
     let server = RedisServer::start().unwrap();
-    set_acl(&server, &documented_acl("ACL SETUSER locks"));
+    set_acl(&server, &documented_acl("ACL SETUSER locks on"));
     server.cli(&["ACL", "SETUSER", "locks", "-subscribe"]).unwrap();
     for protocol in [Protocol::Auto, Protocol::Resp2] {
         let options = Options { protocol, ..options(&server, "locks:a-long-password") };
@@ -151,7 +151,7 @@ fn a_needed_command_is_forbidden() {
         return;
     }
     let server = RedisServer::start().unwrap();
-    let acl = documented_acl("ACL SETUSER locks");
+    let acl = documented_acl("ACL SETUSER locks on");
     set_acl(&server, &acl);
     server.cli(&["ACL", "SETUSER", "locks", "-script|load"]).unwrap();
     let error = Client::open(options(&server, "locks:a-long-password")).await_misconfigured();

@@ -49,7 +49,7 @@ impl Doubts {
                     self.failed.insert(*request);
                 }
             }
-            Event::Push(_) => {}
+            Event::Push(_) | Event::Map(_) | Event::Detour(..) => {}
         }
     }
 

@@ -123,3 +123,15 @@ fn no_text_about_a_url_shows_a_password() {
         assert!(!shown.contains("hunter"), "{url}: {shown}");
     }
 }
+
+#[test]
+fn servers_that_take_over_from_each_other_have_clocks_that_may_differ() {
+    for name in ["redis", "rediss", "valkey", "valkeys"] {
+        for kind in ["sentinel", "cluster"] {
+            let url = StoreUrl::parse(&format!("{name}+{kind}://u:p@h1,h2/0")).unwrap();
+            assert_eq!((url.kind, url.takes_over()), (Kind::Redis, true));
+            assert_eq!(url.to_string(), format!("{name}+{kind}://***@h1,h2/0"));
+        }
+        assert!(!StoreUrl::parse(&format!("{name}://h")).unwrap().takes_over());
+    }
+}

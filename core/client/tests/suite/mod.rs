@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use fencelock::{Builder, Client};
 use fencelock_testkit::{
-    RedisSentinels, RedisServer, ZooKeeper, leave_out, skip_servers, team_acl,
+    RedisCluster, RedisSentinels, RedisServer, ZooKeeper, leave_out, skip_servers, team_acl,
 };
 use tempfile::TempDir;
 
@@ -88,6 +88,28 @@ impl World {
         // The cases have leases that are too short for servers whose clocks differ by 100 ms.
         let options = format!("prefix={prefix}&clock_slack=10ms");
         let url = format!("redis+sentinel://{user}:a-long-password@{nodes}?{options}");
+        Some(World { url, _folder: None })
+    }
+
+    /// The same on a cluster.
+    pub fn cluster() -> Option<World> {
+        static CLUSTER: OnceLock<RedisCluster> = OnceLock::new();
+        if skip_servers() {
+            return None;
+        }
+        let cluster =
+            CLUSTER.get_or_init(|| RedisCluster::builder().masters_alone().start().unwrap());
+        let user = format!("team-{}", fresh());
+        let prefix = format!("{user}:");
+        let mut acl = team_acl(&user, &prefix);
+        acl.extend(["+role", "+cluster|slots", "+cluster|info", "+asking"].map(str::to_owned));
+        for server in &cluster.servers {
+            server.cli(&acl.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+        }
+        let nodes = cluster.url().replace("redis+cluster://", "");
+        // As above.
+        let options = format!("prefix={prefix}&clock_slack=10ms");
+        let url = format!("redis+cluster://{user}:a-long-password@{nodes}?{options}");
         Some(World { url, _folder: None })
     }
 

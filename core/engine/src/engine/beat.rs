@@ -1,5 +1,6 @@
 //! The watchdog: holds are renewed, and waiters show that they live, in the same batches.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::engine::Engine;
@@ -11,11 +12,14 @@ use crate::engine::slab::Key;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Note, Outcome};
 use crate::hold::{How, LossReason};
-use crate::lane::LaneId;
+use crate::lane::{LaneId, Place};
 use crate::options::MIN_LEASE;
 use crate::reply::{Body, Failure, Refusal, RefusalKind, Reply, Standing, State};
 use crate::request::{Beat, MAX_BEATS, Mode, Op};
 use crate::time::Time;
+
+/// What one request asks, and whose each part is.
+type Batch = (Vec<Beat>, Vec<Beaten>);
 
 /// The least pause before a renewal is repeated, however little is left of its hold.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
@@ -91,15 +95,34 @@ impl<C: Clone> Engine<C> {
             if beats.is_empty() {
                 return;
             }
-            let entries: Vec<Key> = beaten.iter().map(|beaten| beaten.entry).collect();
-            let flight = Flight { sent: now, purpose: Purpose::Beat(beaten) };
-            let id = self.send(lane, flight, Op::Beat(beats));
-            for key in entries {
-                if let Some(entry) = self.entries.get_mut(key) {
-                    entry.flight = Some(id);
-                }
-                self.arm(key);
+            if !self.lanes.has_places() {
+                self.send_batch(now, lane, beats, beaten);
+                continue;
             }
+            // One request is about one place alone, where there are several, and about one lock where
+            // that is moving.
+            let mut groups: BTreeMap<(Place, Option<Key>), Batch> = BTreeMap::new();
+            for (beat, entry) in beats.into_iter().zip(beaten) {
+                let place = self.lanes.place_of(&beat.lock);
+                let group = groups.entry((place, beat.apart.then_some(entry.entry))).or_default();
+                group.0.push(beat);
+                group.1.push(entry);
+            }
+            for (beats, beaten) in groups.into_values() {
+                self.send_batch(now, lane, beats, beaten);
+            }
+        }
+    }
+
+    fn send_batch(&mut self, now: Time, lane: LaneId, beats: Vec<Beat>, beaten: Vec<Beaten>) {
+        let entries: Vec<Key> = beaten.iter().map(|beaten| beaten.entry).collect();
+        let flight = Flight { sent: now, purpose: Purpose::Beat(beaten) };
+        let id = self.send(lane, flight, Op::Beat(beats));
+        for key in entries {
+            if let Some(entry) = self.entries.get_mut(key) {
+                entry.flight = Some(id);
+            }
+            self.arm(key);
         }
     }
 
@@ -147,7 +170,8 @@ impl<C: Clone> Engine<C> {
         let (lock, hold) = (entry.name.clone(), entry.id);
         let silence = self.options.stretched(claim, ahead);
         let mode = entry.stored;
-        let beat = Beat { lock, hold, lease, used, silence, local_waiters, mode };
+        let apart = entry.apart;
+        let beat = Beat { lock, hold, lease, used, silence, local_waiters, mode, apart };
         Some((beat, Beaten { entry: key, lease, used, first, called, ahead }))
     }
 
@@ -187,9 +211,10 @@ impl<C: Clone> Engine<C> {
     ) {
         for part in &beaten {
             self.land(part.entry);
-            if let Some(entry) = self.entries.get_mut(part.entry)
-                && std::mem::take(&mut entry.beat_missed)
-            {
+            let Some(entry) = self.entries.get_mut(part.entry) else { continue };
+            // Asked for anew each time: nobody says when what was moving has come to rest.
+            entry.apart = false;
+            if std::mem::take(&mut entry.beat_missed) {
                 self.beat_by(part.entry, now);
             }
         }
@@ -445,7 +470,8 @@ impl<C: Clone> Engine<C> {
     fn beat_refused(&mut self, now: Time, key: Key, refusal: Refusal) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         match refusal.kind {
-            RefusalKind::Again if entry.tries < 3 => {
+            RefusalKind::Again | RefusalKind::Apart if entry.tries < 3 => {
+                entry.apart = refusal.kind == RefusalKind::Apart;
                 entry.tries += 1;
                 self.beat_by(key, now);
                 if self.entries.get(key).is_some_and(|entry| entry.parting.is_some()) {

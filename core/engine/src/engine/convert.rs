@@ -400,7 +400,7 @@ impl<C: Clone> Engine<C> {
         let Some(entry) = self.entries.get_mut(key) else { return };
         match refusal.kind {
             RefusalKind::Again if entry.tries < 3 => entry.tries += 1,
-            RefusalKind::Again | RefusalKind::Retry => {
+            RefusalKind::Again | RefusalKind::Apart | RefusalKind::Retry => {
                 entry.trouble = Some(refusal.message);
                 self.convert_later(now, key);
             }

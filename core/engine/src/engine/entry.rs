@@ -217,6 +217,8 @@ pub(crate) struct Entry<C> {
     pub beat_at: Option<Time>,
     /// A beat came due while a request was in flight.
     pub beat_missed: bool,
+    /// Its place is moving from one server to another: its beats are about it alone.
+    pub apart: bool,
     /// The store said that something has changed: the next beat looks what.
     pub called: bool,
     /// Extends and re-entries that wait for the next renewal; ended ones are passed over.
@@ -278,6 +280,7 @@ impl<C> Entry<C> {
             retry_at: Time::ZERO,
             beat_at: None,
             beat_missed: false,
+            apart: false,
             called: false,
             companions: Vec::new(),
             timer: None,

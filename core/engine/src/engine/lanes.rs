@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::engine::flight::Flights;
 use crate::engine::link::Link;
 use crate::engine::slab::Key;
+use crate::event::Event;
 use crate::lane::{LaneId, Place};
 use crate::name::Name;
 use crate::request::Op;
@@ -35,16 +36,38 @@ pub(crate) struct Lanes {
     places: Option<fn(&Name) -> Place>,
     /// From which place on which lane serves. Before the first of them it is the first lane.
     map: BTreeMap<u16, LaneId>,
+    /// Locks that are elsewhere than their place is, while that moves.
+    detours: BTreeMap<Name, LaneId>,
 }
 
 impl Lanes {
     pub fn new() -> Lanes {
-        Lanes { lanes: vec![Lane::new(LaneId::FIRST)], places: None, map: BTreeMap::new() }
+        let lanes = vec![Lane::new(LaneId::FIRST)];
+        Lanes { lanes, places: None, map: BTreeMap::new(), detours: BTreeMap::new() }
     }
 
     /// The lane that a name belongs to now.
     pub fn of(&self, name: &Name) -> LaneId {
-        self.places.map_or(LaneId::FIRST, |place| self.at(place(name).0))
+        if !self.has_places() {
+            return LaneId::FIRST;
+        }
+        self.detours.get(name).copied().unwrap_or_else(|| self.at(self.place_of(name).0))
+    }
+
+    /// Whether names are told apart by their place. Then a request is about one place alone.
+    pub fn has_places(&self) -> bool {
+        self.places.is_some()
+    }
+
+    /// The place of a name.
+    pub fn place_of(&self, name: &Name) -> Place {
+        self.places.map_or(Place(0), |place| place(name))
+    }
+
+    /// A lane that answers now; with one lane, that.
+    fn any(&self) -> LaneId {
+        let live = self.lanes.iter().rposition(|lane| lane.link.takes_work());
+        live.map_or(LaneId::FIRST, |at| LaneId(at as u16))
     }
 
     fn at(&self, place: u16) -> LaneId {
@@ -57,6 +80,9 @@ impl Lanes {
             return;
         }
         let next = last.checked_add(1).map(|next| (next, self.at(next)));
+        if let Some(place) = self.places {
+            self.detours.retain(|name, _| !places.contains(&place(name).0));
+        }
         self.map.retain(|at, _| !places.contains(at));
         self.map.insert(first, lane);
         if let Some((next, lane)) = next {
@@ -79,8 +105,8 @@ impl Lanes {
         self.lanes.iter()
     }
 
-    pub fn map(&self) -> &BTreeMap<u16, LaneId> {
-        &self.map
+    pub fn map(&self) -> (&BTreeMap<u16, LaneId>, &BTreeMap<Name, LaneId>) {
+        (&self.map, &self.detours)
     }
 
     /// One that was named by the transport, if there is such a one.
@@ -115,10 +141,28 @@ impl<C: Clone> Engine<C> {
     /// server first, if it is connected, and then all else is repeated there; a request that is still
     /// out at the server before is waited for.
     pub fn assign(&mut self, now: Time, places: RangeInclusive<u16>, lane: LaneId) {
-        let now = self.at(now);
+        self.handle(now, Event::Map(vec![(places, lane)]));
+    }
+
+    /// As [`Engine::assign`], of several.
+    pub(super) fn assign_all(&mut self, now: Time, changes: Vec<(RangeInclusive<u16>, LaneId)>) {
+        for (places, lane) in changes {
+            self.lanes.open(lane);
+            self.lanes.assign(&places, lane);
+        }
+        self.follow(now);
+    }
+
+    /// This lock alone is at that server until its place is assigned.
+    pub(super) fn detour(&mut self, now: Time, name: Name, lane: LaneId) {
         self.lanes.open(lane);
-        self.lanes.assign(&places, lane);
-        let mut moved = Vec::new();
+        self.lanes.detours.insert(name, lane);
+        self.follow(now);
+    }
+
+    /// Entries go where their names are now.
+    fn follow(&mut self, now: Time) {
+        let mut moved: BTreeMap<LaneId, Vec<Key>> = BTreeMap::new();
         for key in self.entries.keys() {
             let Some(entry) = self.entries.get_mut(key) else { continue };
             let (was, is) = (entry.lane, self.lanes.of(&entry.name));
@@ -130,16 +174,22 @@ impl<C: Clone> Engine<C> {
                 self.lanes[was].beats.remove(&(at, key));
                 self.lanes[is].beats.insert((at, key));
             }
-            moved.push(key);
+            moved.entry(is).or_default().push(key);
         }
-        if self.lanes[lane].link.up {
-            self.show(now, lane, &moved);
-        } else {
-            for key in moved {
-                self.arm(key);
+        for (lane, keys) in moved {
+            if self.lanes[lane].link.up {
+                self.show(now, lane, &keys);
+            } else {
+                for key in keys {
+                    self.arm(key);
+                }
             }
         }
-        self.send_due_beats(now);
+        for lane in self.lanes.ids() {
+            if self.lanes[lane].link.up {
+                self.send_queries(now, lane);
+            }
+        }
     }
 
     /// The lane of the lock with this index.
@@ -147,12 +197,14 @@ impl<C: Clone> Engine<C> {
         self.lock_ref(lock).map_or(LaneId::FIRST, |lock| self.lanes.of(&lock.name))
     }
 
-    /// The lane that a question goes to. What concerns no lock goes to the first.
+    /// The lane that a question goes to. A listing goes to the first, whoever
+    /// answers there for all, and what anybody can answer to one that does.
     pub(super) fn lane_of_op(&self, op: &Op) -> LaneId {
         match op {
             Op::Inspect(name) | Op::Revoke(name) => self.lanes.of(name),
             Op::Resize(ask) => self.lanes.of(&ask.lock),
             Op::Break(what) => self.lanes.of(&what.lock),
+            Op::Time => self.lanes.any(),
             _ => LaneId::FIRST,
         }
     }

@@ -310,7 +310,11 @@ impl<C: Clone> Engine<C> {
             Event::Down { reason } => self.lanes[lane].link.down(reason),
             Event::Misconfigured(error) => self.misconfigured(now, lane, error),
             Event::Reply { request, result } => self.replied(now, request, result),
-            Event::Push(push) => self.pushed(now, push),
+            // A message may reach a client by every server: that of the one which sent it counts.
+            Event::Push(push) if self.lanes.of(push.lock()) == lane => self.pushed(now, push),
+            Event::Push(_) => {}
+            Event::Map(changes) => self.assign_all(now, changes),
+            Event::Detour(lock, lane) => self.detour(now, lock, lane),
         }
         self.send_due_beats(now);
     }
@@ -507,7 +511,7 @@ fn hold_end(ask: &Ask, now: Time, drift: Drift) -> Time {
 /// The error kind that a refusal reaches a caller as.
 fn kind_of(kind: RefusalKind) -> ErrorKind {
     match kind {
-        RefusalKind::Retry | RefusalKind::Again => ErrorKind::Unavailable,
+        RefusalKind::Retry | RefusalKind::Again | RefusalKind::Apart => ErrorKind::Unavailable,
         RefusalKind::Misconfigured | RefusalKind::OtherPermits { .. } => ErrorKind::Misconfigured,
         RefusalKind::Unsupported => ErrorKind::Unsupported,
     }

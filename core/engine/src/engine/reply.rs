@@ -273,7 +273,7 @@ impl<C: Clone> Engine<C> {
                 }
                 self.advance(now, key);
             }
-            RefusalKind::Again | RefusalKind::Retry => {
+            RefusalKind::Again | RefusalKind::Apart | RefusalKind::Retry => {
                 entry.trouble = Some(refusal.message);
                 // A full memory refuses what takes the lock, but not what gives it up.
                 self.split_after(now, key);
@@ -353,7 +353,7 @@ impl<C: Clone> Engine<C> {
                         entry.tries += 1;
                         return self.advance(now, key);
                     }
-                    RefusalKind::Again | RefusalKind::Retry => {}
+                    RefusalKind::Again | RefusalKind::Apart | RefusalKind::Retry => {}
                     kind => {
                         // The store will not let us: the lease ends it.
                         let error = Error::new(super::kind_of(kind), refusal.message);

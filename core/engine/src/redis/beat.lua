@@ -1,7 +1,7 @@
 
 -- Beat: the others.
 local function beat_slowly(i)
-  local s, refused = load((i - 1) * each + 1, false, each == 5)
+  local s, refused = load((i - 1) * each + 1, false, each >= 5)
   if not s then return refused end
   local at = i * 4 - 1
   local id = arg[at]

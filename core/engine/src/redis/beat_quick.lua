@@ -1,12 +1,19 @@
 
 -- Beat: the holds of ordinary owners, and who waits behind one, if who is first lives and nobody is
 -- parked; one by one. The others, and those that cannot be read, are left to the part below.
--- KEYS: record, queue, order of each. ARGV: client, polling (0, 1; and 2 for five keys of each); then hold, lease, used, silence
+-- KEYS: record, queue, order of each. ARGV: client, polling (0, 1; and 2 for five keys of each, 8 for six, 4 for
+-- the record alone, which is renewed, while its slot moves and nobody can be handed the lock); then hold, lease, used, silence
 -- of each; and how many wait within the client behind each, left out where there is nobody.
 if now >= 9006099743113216 then return { err = 'CLOCK' } end
--- Each lock's keys are three, or five.
+-- Each lock's keys are three, or five or six, or one.
 local polling, each = arg[2] + 0, 3
-if polling >= 2 then polling, each = polling - 2, 5 end
+if polling >= 8 then
+  polling, each = polling - 8, 6
+elseif polling >= 4 then
+  polling, each = polling - 4, 1
+elseif polling >= 2 then
+  polling, each = polling - 2, 5
+end
 local answers = { now }
 
 -- As it stands behind the client's name.
@@ -74,10 +81,10 @@ local function beat(i)
   if field[1] ~= '1' or not field[2] or (field[4] or 0) + 0 >= 4 or field[5] + 0 <= now then return end
   local count = (field[3] or 0) + 0
   if field[2] == arg[at] then
-    if count == 0 or orderly(KEYS[(i - 1) * each + 2], KEYS[(i - 1) * each + 3], count) then
+    if count == 0 or each == 1 or orderly(KEYS[(i - 1) * each + 2], KEYS[(i - 1) * each + 3], count) then
       return hold(field, i, at, count)
     end
-  elseif count > 0 and field[5] + 0 <= now + field[6] then
+  elseif count > 0 and each > 1 and field[5] + 0 <= now + field[6] then
     return waiter(field, i, at, count)
   end
 end

@@ -20,6 +20,11 @@ const MAX_PREFIX: usize = 64;
 /// How many keys a lock has.
 pub(super) const KEYS: usize = 5;
 
+/// How many are named in a cluster: the last one never exists. A slot that moves takes its keys along one by
+/// one, and on the way a script could find that a key which it emptied must not be written again. With that one
+/// among the keys, servers say TRYAGAIN before anything is done; what needs the record alone goes on.
+pub(super) const CLUSTER_KEYS: usize = 6;
+
 /// How many of them an exclusive lock needs that nobody shares.
 pub(super) const NARROW: usize = 3;
 
@@ -58,6 +63,7 @@ pub struct Codec {
     pub(super) inbox: Inbox,
     pub(super) secrets: Secrets,
     pub(super) wide: Wide,
+    pub(super) cluster: bool,
 }
 
 impl Codec {
@@ -74,7 +80,15 @@ impl Codec {
             inbox: Inbox::Subscribed,
             secrets: Secrets::default(),
             wide: Wide::default(),
+            cluster: false,
         })
+    }
+
+    /// For servers of a cluster.
+    #[must_use]
+    pub fn in_cluster(mut self) -> Codec {
+        self.cluster = true;
+        self
     }
 
     /// Checks a prefix of keys and channels.
@@ -169,7 +183,7 @@ impl Codec {
     /// The first `count` of a lock's keys.
     pub(super) fn add_keys(&self, keys: &mut Words, name: &Name, count: usize) {
         let (prefix, name) = (self.prefix.as_bytes(), encode_name(name.as_str()));
-        for end in ["}", "}:q", "}:z", "}:h", "}:d"].iter().take(count) {
+        for end in ["}", "}:q", "}:z", "}:h", "}:d", "}:-"].iter().take(count) {
             keys.push([prefix, b"{", name.as_bytes(), end.as_bytes()]);
         }
     }

@@ -4,10 +4,12 @@ use core::time::Duration;
 
 use crate::name::Name;
 use crate::redis::codec::Codec;
-use crate::redis::error::{garbled, kind_of_others, refusal, wants_all_keys};
+use crate::redis::error::{garbled, is_moving, kind_of_others, refusal, wants_all_keys};
 use crate::redis::layout::decode_record;
 use crate::redis::value::Value;
-use crate::reply::{Abandoned, Body, Broken, Refusal, Released, Reply, Standing, State};
+use crate::reply::{
+    Abandoned, Body, Broken, Refusal, RefusalKind, Released, Reply, Standing, State,
+};
 use crate::request::{Mode, Op};
 use crate::store::{other_kind, revoke_unsupported};
 
@@ -51,7 +53,13 @@ impl Codec {
             Op::Resize(ask) => &ask.lock,
             Op::Break(what) => &what.lock,
             Op::Inspect(name) | Op::Revoke(name) => name,
-            Op::Beat(_) | Op::List { .. } | Op::Time => return refusal(text, None, &self.secrets),
+            Op::Beat(beats) => {
+                let refusal = refusal(text, None, &self.secrets);
+                let apart = is_moving(text) && !beats.iter().any(|beat| beat.apart);
+                let kind = if apart { RefusalKind::Apart } else { refusal.kind };
+                return Refusal { kind, ..refusal };
+            }
+            Op::List { .. } | Op::Time => return refusal(text, None, &self.secrets),
         };
         let asked = match op {
             Op::Acquire(ask) => Some(ask.mode),

@@ -2,7 +2,7 @@
 
 use crate::id::OwnerId;
 use crate::name::Name;
-use crate::redis::codec::{Codec, Command, Inbox, KEYS, NARROW};
+use crate::redis::codec::{CLUSTER_KEYS, Codec, Command, Inbox, KEYS, NARROW};
 use crate::redis::script::{
     ACQUIRE_AT, BEAT_AT, BREAK_AT, CONVERT_AT, INSPECT_AT, RELEASE_AT, RESIZE_AT, SCRIPTS,
 };
@@ -15,6 +15,12 @@ const LONGEST_RETENTION: u64 = 24 * 3600 * 1_000;
 
 /// In a beat's flags: it names all keys of each lock.
 const WIDE: u64 = 2;
+
+/// In a beat's flags: it names the record alone, which is renewed, and nothing else is done.
+const LONE: u64 = 4;
+
+/// In a beat's flags: it names six keys of each lock, as in a cluster.
+const GUARDED: u64 = 8;
 
 fn plain(words: &[&str]) -> Command {
     Command::Plain(words.iter().map(|word| word.as_bytes().to_vec()).collect())
@@ -35,9 +41,13 @@ impl Codec {
                 add_release(&mut args, release);
                 let retention = u64::try_from(release.retention.as_millis()).unwrap_or(u64::MAX);
                 args.number(retention.clamp(1, LONGEST_RETENTION));
+                if self.cluster {
+                    args.number(1);
+                }
                 // What is not there is not named: see `redis/release_handed.lua`.
                 let keys = match self.keys_for(&release.lock, release.mode) {
                     NARROW if release.alone => 1,
+                    CLUSTER_KEYS if release.alone && release.mode == Mode::Exclusive => 1,
                     keys => keys,
                 };
                 self.script_of(RELEASE_AT, &release.lock, keys, args)
@@ -63,11 +73,17 @@ impl Codec {
 
     /// How many of a lock's keys a request names.
     fn keys_for(&self, lock: &Name, mode: Mode) -> usize {
-        if mode == Mode::Exclusive && !self.wide.has(lock) { NARROW } else { KEYS }
+        if self.cluster {
+            CLUSTER_KEYS
+        } else if mode == Mode::Exclusive && !self.wide.has(lock) {
+            NARROW
+        } else {
+            KEYS
+        }
     }
 
     fn script(&self, at: usize, name: &Name, args: Words) -> Command {
-        self.script_of(at, name, KEYS, args)
+        self.script_of(at, name, if self.cluster { CLUSTER_KEYS } else { KEYS }, args)
     }
 
     /// With the first few of the lock's keys.
@@ -137,11 +153,20 @@ impl Codec {
 
     fn beats(&self, beats: &[Beat]) -> Command {
         let each = beats.iter().map(|beat| self.keys_for(&beat.lock, beat.mode)).max();
-        let each = each.unwrap_or(NARROW);
+        let each = match beats {
+            [beat] if beat.apart => 1,
+            _ => each.unwrap_or(NARROW),
+        };
+        let named = match each {
+            1 => LONE,
+            KEYS => WIDE,
+            CLUSTER_KEYS => GUARDED,
+            _ => 0,
+        };
         let mut keys = Words::with_capacity(beats.len() * each, 40);
         let mut args = Words::with_capacity(beats.len() * 4 + 2, 20);
         args.push([self.client.as_bytes()]);
-        args.number(self.polling() + if each == KEYS { WIDE } else { 0 });
+        args.number(self.polling() + named);
         for beat in beats {
             self.add_keys(&mut keys, &beat.lock, each);
             args.hold(beat.hold);

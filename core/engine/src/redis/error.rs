@@ -23,7 +23,7 @@ const LASTING: [(&str, &str); 5] = [
     ("NOAUTH", "the server wants a password; give one in the URL or as an option"),
     ("WRONGPASS", "the user or password is wrong; give the right one in the URL or as an option"),
     ("NOPERM", "the user lacks a permission; docs/redis.md lists the smallest set"),
-    ("MOVED", "the server is part of a cluster, which this URL does not serve"),
+    ("MOVED", "the server is one of a cluster: name it as redis+cluster://"),
     ("NOPROTO", "the server does not speak the protocol version that was asked for"),
 ];
 
@@ -70,6 +70,11 @@ pub(super) fn wants_all_keys(text: &str) -> bool {
     code(text.trim_start_matches('-')) == "MODES"
 }
 
+/// Whether the slot is moving, and some of the keys that were named are not there.
+pub(super) fn is_moving(text: &str) -> bool {
+    code(text.trim_start_matches('-')) == "TRYAGAIN"
+}
+
 /// Of how many permits the name is, or 0 for a lock's, when another kind was asked for.
 pub(super) fn kind_of_others(text: &str) -> Option<u32> {
     if code(text.trim_start_matches('-')) != "KIND" {
@@ -85,6 +90,10 @@ pub(super) fn refusal(text: &str, key: Option<&str>, secrets: &Secrets) -> Refus
     let key = key.unwrap_or("of a lock");
     let code = code(text);
     let shown = secrets.hide(text);
+    if text.contains("attempted to access a non local key") {
+        let advice = "the slot is being moved";
+        return Refusal { kind: RefusalKind::Retry, message: format!("{shown} ({advice})") };
+    }
     if let Some((_, advice)) = PASSING.iter().find(|(known, _)| *known == code) {
         return Refusal { kind: RefusalKind::Retry, message: format!("{shown} ({advice})") };
     }

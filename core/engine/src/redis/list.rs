@@ -23,6 +23,11 @@ pub struct Listing {
 }
 
 impl Listing {
+    /// Goes on at another server, with what was found so far.
+    pub fn go_on(&mut self) {
+        self.scanned = false;
+    }
+
     fn found(&mut self, name: Name, limit: usize) {
         self.names.insert(name);
         if self.names.len() > limit {
@@ -69,7 +74,7 @@ impl Codec {
     ) -> Option<Result<ListStep, Failure>> {
         let Op::List { prefix, limit } = op else { return None };
         if listing.scanned {
-            let names = core::mem::take(&mut listing.names).into_iter().collect();
+            let names = listing.names.iter().cloned().collect();
             let reply = Reply { now: time(value)?, body: Body::List(names) };
             return Some(Ok(ListStep::Done(reply)));
         }

@@ -4,6 +4,7 @@
 //! The layout of the keys, the scripts' arguments and replies and the messages are described in
 //! `docs/protocol.md`.
 
+pub mod cluster;
 mod codec;
 mod decode;
 mod encode;

@@ -121,7 +121,10 @@ impl Talk {
                 other => format!("{other:?}"),
             };
             let words = words.replace("lock: \"x\", ", "").replace("mode: Exclusive, ", "");
-            let words = words.replace(", mode: Exclusive", "").replace("read_write: false, ", "");
+            let words = words
+                .replace(", mode: Exclusive", "")
+                .replace(", apart: false", "")
+                .replace("read_write: false, ", "");
             let words = match &effect {
                 Effect::Send(request) => self.named(words, &request.op),
                 _ => words,

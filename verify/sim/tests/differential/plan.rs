@@ -320,7 +320,16 @@ impl Plan {
             let silence = Duration::from_millis([300, 3_000, 30_000][self.index(3)]);
             let (lock, local_waiters) = (locks[at].clone(), self.local_waiters());
             let mode = self.mode_of(hold, record);
-            beats.push(Beat { lock, hold, lease, used, silence, local_waiters, mode });
+            beats.push(Beat {
+                lock,
+                hold,
+                lease,
+                used,
+                silence,
+                local_waiters,
+                mode,
+                apart: false,
+            });
         }
         beats
     }

@@ -93,3 +93,28 @@ fn a_client_of_the_redis_crate_is_taken_over() {
     let options = Options::from_client(&client).unwrap();
     assert_eq!(options.address, Address::Unix("/run/r.sock".into()));
 }
+
+#[test]
+fn a_cluster_is_named_by_some_of_its_servers() {
+    let url = "rediss+cluster://u:s%40me@h1,h2:7000,[::1]:7001/0?prefix=x:&map=10.0.0.1:7=h:8";
+    let options = Options::from_url(url).unwrap();
+    assert_eq!(options.address.to_string(), "h1:6379,h2:7000,[::1]:7001");
+    let login = options.login.clone().unwrap();
+    assert_eq!((login.user.as_deref(), login.password.as_str()), (Some("u"), "s@me"));
+    assert_eq!(options.prefix, "x:");
+    let Address::Cluster(cluster) = &options.address else { panic!("{options:?}") };
+    assert!(cluster.tls && cluster.map.len() == 1);
+    assert!(crate::places(&options).is_some());
+    for wrong in [
+        "redis+cluster://",
+        "redis+cluster://h1,,h2",
+        "redis+cluster://h1:x",
+        "redis+cluster://h1/2",
+        "redis+cluster://h1?map=h2",
+        "redis+cluster://h1?sentinel_user=x",
+        "redis+cluster://h1?tls_ca=x",
+    ] {
+        let error = Options::from_url(wrong).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{wrong}");
+    }
+}

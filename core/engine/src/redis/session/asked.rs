@@ -1,9 +1,10 @@
 //! What was asked on a connection, and is not yet answered.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::mem;
 
 use crate::event::Event;
+use crate::name::Name;
 use crate::redis::session::outbox::Outbox;
 use crate::redis::session::pack;
 use crate::redis::{Codec, Command, Inbox, Listing, Script, Wide};
@@ -28,6 +29,8 @@ pub enum Awaited {
     Round(RequestId, Op, Listing),
     /// For the loading of a script that the server had forgotten, which these requests need.
     Script(&'static str, Vec<RequestId>),
+    /// For ASKING, of whose answer only a refusal is of interest.
+    Asking,
 }
 
 impl Awaited {
@@ -36,6 +39,7 @@ impl Awaited {
         match self {
             Awaited::Request(id, _) | Awaited::Round(id, ..) => *id == request,
             Awaited::Script(_, ids) => ids.contains(&request),
+            Awaited::Asking => false,
         }
     }
 }
@@ -53,6 +57,9 @@ pub struct Asked {
     told: Option<RequestId>,
     /// The engine doubts the connection: nothing was answered for long.
     doubted: bool,
+    /// Locks whose slot is moving here from another server of a cluster: this one answers for them only
+    /// if it is told so before each request.
+    asking: BTreeSet<Name>,
 }
 
 impl Asked {
@@ -65,6 +72,7 @@ impl Asked {
             reading: None,
             told: None,
             doubted: false,
+            asking: BTreeSet::new(),
         }
     }
 
@@ -91,6 +99,7 @@ impl Asked {
                     };
                     events.push(Event::Reply { request, result: Err(failure) });
                 }
+                Awaited::Asking => {}
                 // The server said that it did not execute these.
                 Awaited::Script(_, requests) => {
                     let failed = |request| Event::Reply { request, result: Err(Failure::NotSent) };
@@ -124,8 +133,21 @@ impl Asked {
         &mut self.outbox
     }
 
+    /// These locks are asked for here while their slot moves.
+    pub fn add_asking(&mut self, locks: Vec<Name>) {
+        self.asking.extend(locks);
+    }
+
+    /// No slot moves here any more.
+    pub fn end_asking(&mut self) {
+        self.asking.clear();
+    }
+
     /// Asks what the engine wants to know.
     pub fn ask(&mut self, request: Request) {
+        if !self.asking.is_empty() && request.op.locks().iter().any(|it| self.asking.contains(it)) {
+            self.push(Awaited::Asking, |out| pack::words(out, &["ASKING"]));
+        }
         let command = self.codec.encode(&request.op);
         let awaited = match &request.op {
             Op::List { .. } => Awaited::Round(request.id, request.op, Listing::default()),
@@ -164,7 +186,7 @@ impl Asked {
         self.reading = match &what {
             Awaited::Request(request, _) | Awaited::Round(request, ..) => Some(*request),
             // Its answer is theirs.
-            Awaited::Script(..) => None,
+            Awaited::Script(..) | Awaited::Asking => None,
         };
         Some(what)
     }

@@ -100,7 +100,7 @@ impl Attempt {
             Wire::Main => {
                 let (client, db) = (self.terms.client.clone(), self.terms.db);
                 let sought = matches!(self.terms.server, Server::Sought(_));
-                let master = sought && !planted!(RoleNotAsked);
+                let master = (sought || self.terms.master) && !planted!(RoleNotAsked);
                 (Purpose::Requests { client, channel, db, master }, self.terms.protocol)
             }
             Wire::Apart => (Purpose::Pushes { channel }, Protocol::Resp2),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::event::Event;
+use crate::redis::cluster::{self, Redirect, Redirected};
 use crate::redis::session::asked::{Asked, Awaited};
 use crate::redis::session::greeting::Greeted;
 use crate::redis::session::incoming::Incoming;
@@ -23,7 +24,7 @@ pub trait Guarded {
 }
 
 /// What a log may tell of what was heard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// The server forgot a script of this name, which is loaded again.
     Forgotten(&'static str),
@@ -31,6 +32,8 @@ pub enum Heard {
     Strange(usize),
     /// A push of so many parts that is no message.
     NoMessage(usize),
+    /// The server refused ASKING: locks of slots that are moving are not served.
+    NoAsking(String),
 }
 
 /// What comes on one connection while it is up: hand it the bytes, and pass its events to the engine.
@@ -49,6 +52,10 @@ pub struct Hearing {
     since: Time,
     /// The server refused to write, and this connection is not new.
     demoted: bool,
+    /// What the server sent to others, where it is one of a cluster.
+    redirected: Option<Vec<Redirected>>,
+    /// It said something that speaks against the map of slots.
+    suspect: bool,
 }
 
 impl Hearing {
@@ -63,12 +70,32 @@ impl Hearing {
             reading: None,
             since: now,
             demoted: false,
+            redirected: None,
+            suspect: false,
         };
         // What came early is heard after the engine knows that it is up.
         for values in main.early {
             hearing.push(&values);
         }
         hearing
+    }
+
+    /// The server is one of a cluster: what it sends to others is told by [`Hearing::redirected`], and
+    /// not answered here.
+    #[must_use]
+    pub fn in_cluster(mut self) -> Hearing {
+        self.redirected = Some(Vec::new());
+        self
+    }
+
+    /// What the server sent to others since this was last asked; whoever takes it answers for it.
+    pub fn redirected(&mut self) -> Vec<Redirected> {
+        self.redirected.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Whether something was said against the map of slots since this was last asked.
+    pub fn is_suspect(&mut self) -> bool {
+        std::mem::take(&mut self.suspect)
     }
 
     /// How long it has been up.
@@ -103,6 +130,12 @@ impl Hearing {
                         further |= self.round(id, op, listing, value, asked);
                     }
                     Some(Awaited::Script(_, requests)) => self.loaded(&requests, &value),
+                    Some(Awaited::Asking) => {
+                        if let Value::Error(line) = &value {
+                            let said = self.codec.shown(line).into_owned();
+                            self.heard.push(Heard::NoAsking(said));
+                        }
+                    }
                     None => {
                         return Err(format!("the server answered what nobody asked: {value:?}"));
                     }
@@ -155,6 +188,16 @@ impl Hearing {
             asked.with(|asked| asked.load(script, request));
             self.reading = None;
             return true;
+        }
+        if let Value::Error(line) = &value
+            && let Some(redirected) = &mut self.redirected
+        {
+            self.suspect |= cluster::is_suspect(line);
+            if let Some(to) = Redirect::parse(line) {
+                redirected.push(Redirected::new(request, op, to));
+                self.reading = None;
+                return false;
+            }
         }
         self.demoted |= matches!(&value, Value::Error(line) if line.starts_with("READONLY"))
             && self.age(now) >= DEMOTED_AFTER;

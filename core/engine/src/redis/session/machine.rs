@@ -52,6 +52,8 @@ pub struct Terms {
     pub protocol: Protocol,
     /// The server.
     pub server: Server,
+    /// Only a master will do. Of one that others name that is understood.
+    pub master: bool,
     /// Whether it is reached by TLS.
     pub tls: bool,
     /// How long making a connection may take.

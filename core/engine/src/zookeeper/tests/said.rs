@@ -21,10 +21,11 @@ const MOST: usize = 8_192;
 const WIDEST: usize = 800;
 
 /// Fields that say nothing.
-const NOTHING: [&str; 16] = [
+const NOTHING: [&str; 17] = [
     ", read_write: false",
     "mode: Exclusive, ",
     ", mode: Exclusive",
+    ", apart: false",
     "lock: \"shop/cart\", ",
     ", mzxid: 0",
     ", pzxid: 0",
