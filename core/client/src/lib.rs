@@ -102,8 +102,8 @@ pub mod cork;
 #[cfg(feature = "redis")]
 pub mod redis {
     pub use fencelock_redis::{
-        Address, Credentials, CredentialsFuture, Finding, Login, Options, Protocol, Severity,
-        Survey, Tls, survey,
+        Address, Cluster, Credentials, CredentialsFuture, Finding, Login, Node, Options, Protocol,
+        Replica, Sentinel, SentinelSurvey, Severity, Survey, Tls, survey,
     };
 }
 
