@@ -36,7 +36,7 @@ pub struct Args {
 #[derive(Debug, ClapArgs)]
 pub struct Common {
     /// The store: sqlite:PATH, redis://HOST, rediss://HOST, redis+unix:///PATH,
-    /// redis+sentinel://HOST,HOST/MASTER, zk://HOST,HOST/PATH
+    /// redis+sentinel://HOST,HOST/MASTER, redis+cluster://HOST,HOST, zk://HOST,HOST/PATH
     #[arg(
         long,
         global = true,

@@ -65,7 +65,8 @@ fn connect(process: u32, lock: &LockSetup) -> Result<Client, Failure> {
         .claim(claim)
         .label(format!("demo process {}", process + 1));
     // Claims are short here, so that a scene is: all servers' clocks are one machine's, or must be as near.
-    if StoreUrl::parse(&lock.store)?.scheme().ends_with("+sentinel") {
+    let url = StoreUrl::parse(&lock.store)?;
+    if ["+sentinel", "+cluster"].iter().any(|several| url.scheme().ends_with(several)) {
         builder = builder.clock_slack(claim / 10);
     }
     Ok(builder.connect_blocking()?)

@@ -87,7 +87,8 @@ pub fn readers_and_a_writer<T: Transport>(open: impl Fn() -> Client<T>, lock: &N
     }
     let broken = |push: &Push| matches!(push, Push::Broken { hold, .. } if *hold == fourth);
     assert!(four.push(BOUND, broken).is_some());
-    assert!(one.inspect(lock).unwrap().holds.is_empty());
+    // A store may have forgotten by now what nobody has.
+    assert!(one.inspect(lock).is_none_or(|info| info.holds.is_empty()));
 }
 
 /// Permits are counted, come back once, and nobody passes a larger request.
