@@ -23,6 +23,8 @@ pub(crate) enum Word {
     Moved(String),
 }
 
+const READ: usize = 4 << 10;
+
 type Dial = Pin<Box<dyn Future<Output = Result<Stream, NoSession>> + Send>>;
 
 enum Line {
@@ -40,6 +42,7 @@ pub(crate) struct Sentinels {
     machine: Machine,
     since: Instant,
     lines: Vec<Line>,
+    chunk: Box<[u8]>,
     /// When the machine wants to be woken.
     alarm: Option<(Time, Pin<Box<Sleep>>)>,
 }
@@ -66,6 +69,7 @@ impl Sentinels {
             machine: Machine::new(Time::ZERO, terms, seed),
             since: Instant::now(),
             lines: sentinel.nodes.iter().map(|_| Line::Closed).collect(),
+            chunk: vec![0; READ].into_boxed_slice(),
             alarm: None,
         }
     }
@@ -141,7 +145,6 @@ impl Sentinels {
 
     /// Moves what one Sentinel has to say or to hear; ready when the machine was told something.
     fn poll_line(&mut self, at: usize, cx: &mut Context<'_>) -> Poll<()> {
-        let mut read = [0; 4096];
         let result = match &mut self.lines[at] {
             Line::Closed => return Poll::Pending,
             Line::Dialling(dial) => match dial.as_mut().poll(cx) {
@@ -154,7 +157,7 @@ impl Sentinels {
                 Poll::Ready(Err(why)) => Err(why),
             },
             Line::Open(stream, out, written) => {
-                let mut buffer = ReadBuf::new(&mut read);
+                let mut buffer = ReadBuf::new(&mut self.chunk);
                 match write(stream, out, written, cx) {
                     Poll::Ready(Err(error)) => Err(failed(&error)),
                     _ => match Pin::new(stream).poll_read(cx, &mut buffer) {
@@ -169,7 +172,9 @@ impl Sentinels {
             }
         };
         match result {
-            Ok(length) => self.machine.handle(self.now(), Input::Received(at, &read[..length])),
+            Ok(length) => {
+                self.machine.handle(self.now(), Input::Received(at, &self.chunk[..length]))
+            }
             Err(why) => {
                 self.lines[at] = Line::Closed;
                 tracing::debug!(sentinel = %self.nodes[at], ?why, "no connection to a Sentinel");

@@ -192,7 +192,7 @@ impl Machine {
         let mut out = Vec::new();
         let line = &mut self.lines[at];
         line.ask(now, &self.terms.master, &mut out);
-        line.ask_at = if planted!(SentinelsNotAskedAgain) { Time::MAX } else { now + EVERY };
+        line.ask_at = asked_again(now);
         self.outputs.push_back(Output::Say(at, out));
     }
 
@@ -202,7 +202,7 @@ impl Machine {
         let was_ready = line.is_ready();
         let heard = line.receive(now, bytes, &self.terms.master, &mut out);
         if !was_ready && line.is_ready() {
-            line.ask_at = if planted!(SentinelsNotAskedAgain) { Time::MAX } else { now + EVERY };
+            line.ask_at = asked_again(now);
         }
         if !out.is_empty() {
             self.outputs.push_back(Output::Say(at, out));
@@ -318,4 +318,9 @@ impl Machine {
             _ => NoSession::Later(said),
         }
     }
+}
+
+/// When a Sentinel that was asked now is to be asked again.
+fn asked_again(now: Time) -> Time {
+    if planted!(SentinelsNotAskedAgain) { Time::MAX } else { now + EVERY }
 }
