@@ -78,7 +78,7 @@ impl Machine {
         }
         let mut votes = Vec::with_capacity(self.servers.len());
         for _ in 0..self.servers.len() {
-            votes.push(Vote::new(key.vote(self.mint())));
+            votes.push(Vote::new(self.mint_vote(key)));
         }
         self.seats.insert(key, Seat::new(ask, votes, Some((id, by))));
         self.timers.insert((by, Due::Answer(key)));

@@ -134,6 +134,8 @@ impl Machine {
         state: Option<Result<State, Refusal>>,
     ) {
         let Renewal { key, vote, lease } = renewal;
+        // What a server hands on whose memory is new may be somebody's whom it has forgotten.
+        let votes = self.servers[server].gives_votes(self.now);
         let (now, quorum, drift) = (self.now, self.quorum(), self.drift());
         let Some(seat) = self.seats.get_mut(&key).filter(|seat| seat.votes[server].id == vote)
         else {
@@ -147,7 +149,9 @@ impl Machine {
         // Otherwise it is as it was, as far as anybody knows.
         if let Some(Ok(state)) = state {
             match state.standing {
-                Standing::Granted if mine.at == At::Queued || state.token == mine.token => {
+                Standing::Granted
+                    if mine.at == At::Queued && votes || state.token == mine.token =>
+                {
                     mine.given(drift, sent, lease, &state);
                     seat.others = state.others_waiting;
                 }
@@ -180,7 +184,7 @@ impl Machine {
 
     /// Whether what is asked of a hold in a beat is known.
     pub(crate) fn look_at_batch(&mut self, key: Key) {
-        let quorum = self.config.quorum();
+        let quorum = self.quorum();
         let Some(seat) = self.seats.get(&key) else { return };
         let Some(batch) = seat.batch.and_then(|id| self.batches.get_mut(&id)) else { return };
         let renewed = seat.given().filter(|vote| vote.sent >= batch.sent).count();
@@ -224,7 +228,7 @@ impl Machine {
         let (now, quorum, drift) = (self.now, self.quorum(), self.drift());
         let Some(seat) = self.seats.get_mut(&key) else { return State::bare(Standing::Gone) };
         seat.batch = None;
-        if seat.is_valid(now, quorum) {
+        if seat.is_valid(now, quorum) || planted!(RepairRevives) {
             return seat.state(drift, quorum, sent);
         }
         seat.lost = true;

@@ -56,7 +56,7 @@ pub struct Machine {
     pub(crate) batches: BTreeMap<u64, Batch>,
     pub(crate) queries: BTreeMap<u64, Query>,
     pub(crate) timers: BTreeSet<(Time, Due)>,
-    /// How many votes, batches and queries there have been.
+    /// How many batches and queries there have been.
     minted: u64,
     /// The engine was told that it may ask.
     up: bool,
@@ -219,7 +219,7 @@ impl Machine {
         | Push::Wanted { hold: vote, .. }
         | Push::Broken { hold: vote, .. }
         | Push::Changed { hold: vote, .. }) = push;
-        let key = Key::of(vote);
+        let key = Key::of_vote(vote);
         let is_ours = self.seats.get(&key).is_some_and(|seat| seat.votes[server].id == vote);
         match push {
             Push::Granted { lock, .. } if !is_ours => self.give_back_unknown(server, lock, vote),
@@ -246,7 +246,7 @@ impl Machine {
 
     fn tell_engine(&mut self) {
         let usable = self.servers.iter().filter(|server| server.is_usable()).count();
-        let quorum = self.config.quorum();
+        let quorum = self.quorum().max(1);
         let wrong = self.servers.iter().filter_map(|server| server.wrong.as_ref());
         let reachable = self.servers.len() - wrong.clone().count();
         if usable >= quorum {
@@ -309,7 +309,7 @@ impl Machine {
     pub(crate) fn quorum(&self) -> usize {
         if planted!(MajorityOfReachable) {
             let usable = self.servers.iter().filter(|server| server.is_usable()).count();
-            return usable / 2 + 1;
+            return (usable / 2 + 1).min(self.config.quorum());
         }
         self.config.quorum()
     }
@@ -344,6 +344,11 @@ impl Machine {
         self.epoch.saturating_add(micros(self.now))
     }
 
+    /// A vote's id, fresh.
+    pub(crate) fn mint_vote(&mut self, key: Key) -> HoldId {
+        key.vote(self.random.next_u64())
+    }
+
     pub(crate) fn mint(&mut self) -> u64 {
         self.minted += 1;
         self.minted
@@ -371,4 +376,28 @@ impl Machine {
 
 fn micros(now: Time) -> u64 {
     now.as_nanos() / 1_000
+}
+
+#[cfg(feature = "plant")]
+impl Machine {
+    /// How many votes a hold or a waiter of this client has, and whether it is held; the simulator asks.
+    pub fn votes(&self, lock: &crate::name::Name) -> Vec<(usize, bool)> {
+        use crate::quorum::seat::Phase;
+        let seats = self.seats.values().filter(|seat| seat.ask.lock == *lock);
+        seats.map(|seat| (seat.given().count(), seat.phase == Phase::Held)).collect()
+    }
+
+    /// What is left in the machine, by kind: nothing when nobody holds or waits; the simulator asks.
+    pub fn leftovers(&self) -> Vec<(&'static str, usize)> {
+        let mut left = vec![
+            ("seats", self.seats.len()),
+            ("strays", self.strays.len()),
+            ("partings", self.partings.len()),
+            ("batches", self.batches.len()),
+            ("queries", self.queries.len()),
+            ("timers", self.timers.len()),
+        ];
+        left.retain(|(_, count)| *count > 0);
+        left
+    }
 }

@@ -50,7 +50,7 @@ impl View {
     /// The votes of a hold: where, under which id, with which token.
     pub fn votes(&self, key: Key) -> Vec<(usize, HoldId, u64)> {
         let held = self.held();
-        let votes = held.into_iter().filter(|(_, hold)| Key::of(hold.hold) == key);
+        let votes = held.into_iter().filter(|(_, hold)| Key::of_vote(hold.hold) == key);
         votes.map(|(server, hold)| (server, hold.hold, hold.token)).collect()
     }
 
@@ -67,7 +67,7 @@ impl View {
     pub fn holder(&self, own: impl Fn(Key) -> Own) -> Option<(Key, u64)> {
         let mut votes: BTreeMap<Key, (usize, u64)> = BTreeMap::new();
         for (_, hold) in self.held() {
-            let (count, token) = votes.entry(Key::of(hold.hold)).or_default();
+            let (count, token) = votes.entry(Key::of_vote(hold.hold)).or_default();
             (*count, *token) = (*count + 1, (*token).max(hold.token));
         }
         let unseen = self.servers - self.seen();
@@ -80,12 +80,12 @@ impl View {
     /// All of it, for people. Who has some votes and not enough waits, before all others.
     pub fn info(&self, name: &Name, own: impl Fn(Key) -> Own) -> Option<LockInfo> {
         self.infos().next()?;
-        let id = |key: Key| own(key).map_or(key.vote(0), |(hold, _)| hold);
+        let id = |key: Key| own(key).map_or(key.hold(), |(hold, _)| hold);
         let holder = self.holder(&own);
         let mut known: BTreeSet<Key> = holder.iter().map(|(key, _)| *key).collect();
         let mut waiters = Vec::new();
         for (_, hold) in self.held() {
-            let key = Key::of(hold.hold);
+            let key = Key::of_vote(hold.hold);
             if known.insert(key) {
                 waiters.push(WaiterInfo {
                     hold: id(key),
@@ -101,7 +101,7 @@ impl View {
         }
         let gathering = waiters.len();
         for waiter in self.infos().flat_map(|(_, info)| &info.waiters) {
-            let key = Key::of(waiter.hold);
+            let key = Key::of_vote(waiter.hold);
             if known.insert(key) {
                 waiters.push(WaiterInfo { hold: id(key), ..waiter.clone() });
             }
@@ -132,7 +132,7 @@ impl View {
         let held = self.held();
         let mut votes: Vec<&HoldInfo> = held
             .iter()
-            .filter(|(_, hold)| Key::of(hold.hold) == key)
+            .filter(|(_, hold)| Key::of_vote(hold.hold) == key)
             .map(|(_, hold)| *hold)
             .collect();
         votes.sort_by_key(|vote| core::cmp::Reverse(vote.expires_in));

@@ -12,14 +12,25 @@ use crate::validity::Drift;
 pub(crate) struct Key(u64);
 
 impl Key {
-    /// Of a hold, or of a vote.
+    /// Of a hold: the upper half of its id, which alone is drawn afresh for each.
     pub fn of(hold: HoldId) -> Key {
         Key((hold.0 >> 64) as u64)
     }
 
-    /// The id of its `nth` vote: no two are alike, so that a late release of one ends no other.
-    pub fn vote(self, nth: u64) -> HoldId {
-        HoldId(u128::from(self.0) << 64 | u128::from(nth))
+    /// Of a vote: the lower half of its id.
+    pub fn of_vote(vote: HoldId) -> Key {
+        Key(vote.0 as u64)
+    }
+
+    /// The id of a vote. No two are alike, so that a late release of one ends no other; and not in the
+    /// upper half either, which is all that a server remembers of the last one that was released.
+    pub fn vote(self, random: u64) -> HoldId {
+        HoldId(u128::from(random) << 64 | u128::from(self.0))
+    }
+
+    /// An id of which it is the key, for a hold whose own is not known.
+    pub fn hold(self) -> HoldId {
+        HoldId(u128::from(self.0) << 64)
     }
 }
 

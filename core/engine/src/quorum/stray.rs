@@ -59,6 +59,9 @@ impl Machine {
         let by = now + self.patience();
         let request = request.map(|id| (id, by));
         if let Some(parting) = self.partings.get_mut(&key) {
+            if let Some((_, before)) = request.and(parting.request) {
+                self.timers.remove(&(before, Due::Parting(key)));
+            }
             parting.request = request.or(parting.request);
         } else if let Some(seat) = self.seats.get(&key) {
             let outcome = match release.told {
@@ -66,7 +69,8 @@ impl Machine {
                 true => Released::Unknown,
                 false => Released::Left,
             };
-            let left = self.dissolve(key, Some(release));
+            let mut left = self.dissolve(key, Some(release));
+            left.retain(|vote| self.strays.contains_key(vote));
             self.partings.insert(key, Parting { request, left, outcome });
         } else if let Some((id, _)) = request {
             return self.answer(id, Body::Release(Released::Unknown));
@@ -121,7 +125,7 @@ impl Machine {
     }
 
     fn replace_vote(&mut self, server: usize, key: Key) -> Option<Vote> {
-        let fresh = key.vote(self.mint());
+        let fresh = self.mint_vote(key);
         let seat = self.seats.get_mut(&key)?;
         let fresh = if planted!(VoteIdReused) { seat.votes[server].id } else { fresh };
         Some(core::mem::replace(&mut seat.votes[server], Vote::new(fresh)))
@@ -294,7 +298,7 @@ impl Machine {
         if over && let Some(due) = self.strays.remove(&vote).and_then(|stray| stray.due) {
             self.timers.remove(&(due, Due::Stray(vote)));
         }
-        let key = Key::of(vote);
+        let key = Key::of_vote(vote);
         if let Some(parting) = self.partings.get_mut(&key) {
             parting.left.remove(&vote);
             self.look_at_parting(key);
