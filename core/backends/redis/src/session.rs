@@ -72,6 +72,7 @@ pub(crate) async fn run(options: Options, client: ClientId, shared: Arc<Shared>)
         protocol: options.protocol,
         server,
         master: shared.is_in_cluster(),
+        charter: None,
         tls: options.address.is_tls(),
         connect_timeout: options.connect_timeout,
         backoff_min: options.backoff_min,

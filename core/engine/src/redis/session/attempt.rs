@@ -101,7 +101,9 @@ impl Attempt {
                 let (client, db) = (self.terms.client.clone(), self.terms.db);
                 let sought = matches!(self.terms.server, Server::Sought(_));
                 let master = (sought || self.terms.master) && !planted!(RoleNotAsked);
-                (Purpose::Requests { client, channel, db, master }, self.terms.protocol)
+                let charter = self.terms.charter.clone();
+                let purpose = Purpose::Requests { client, channel, db, master, charter };
+                (purpose, self.terms.protocol)
             }
             Wire::Apart => (Purpose::Pushes { channel }, Protocol::Resp2),
         };
@@ -131,6 +133,7 @@ impl Attempt {
         let mut codec = self.codec()?;
         codec.set_inbox(inbox);
         codec.set_secrets(main.secrets.clone());
+        codec.set_birth(main.birth.clone());
         let apart = apart.filter(|_| inbox == Inbox::Subscribed);
         let node = self.node.clone();
         Ok(Step::Ready(Box::new(Session { node, codec, main, apart, inbox, denied })))

@@ -5,7 +5,7 @@ mod hearing;
 mod machine;
 
 use crate::redis::session::{Frame, Incoming};
-use crate::redis::{Codec, Value};
+use crate::redis::{Codec, Script, Value};
 
 /// What a server answers to a command, in bytes; nothing at all where it does not.
 pub(super) type Answers = fn(&[String]) -> String;
@@ -21,11 +21,16 @@ pub(super) fn sound(words: &[String]) -> String {
         }
         "TIME" => "*2\r\n$10\r\n1700000000\r\n$3\r\n123\r\n".to_owned(),
         "SCRIPT" => {
-            let script = Codec::scripts().iter().find(|script| script.text == words[2]).unwrap();
+            let script = all_scripts().find(|script| script.text == words[2]).unwrap();
             format!("$40\r\n{}\r\n", script.sha)
         }
         _ => "+OK\r\n".to_owned(),
     }
+}
+
+/// Those of a server alone, and of one of a quorum.
+pub(super) fn all_scripts() -> impl Iterator<Item = &'static Script> {
+    Codec::scripts().iter().chain(Codec::quorum_scripts())
 }
 
 /// One that knows RESP2 only.
