@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 
 use fencelock::{Builder, Client};
 use fencelock_testkit::{
-    RedisCluster, RedisSentinels, RedisServer, ZooKeeper, leave_out, skip_servers, team_acl,
+    RedisCluster, RedisQuorum, RedisSentinels, RedisServer, ZooKeeper, leave_out, skip_servers,
+    team_acl,
 };
 use tempfile::TempDir;
 
@@ -110,6 +111,29 @@ impl World {
         // As above.
         let options = format!("prefix={prefix}&clock_slack=10ms");
         let url = format!("redis+cluster://{user}:a-long-password@{nodes}?{options}");
+        Some(World { url, _folder: None })
+    }
+
+    /// The same on three servers that know nothing of each other.
+    pub fn quorum() -> Option<World> {
+        static QUORUM: OnceLock<RedisQuorum> = OnceLock::new();
+        if skip_servers() {
+            return None;
+        }
+        let quorum = QUORUM.get_or_init(|| {
+            let longest = Duration::from_secs(600);
+            RedisQuorum::builder().max_lease(longest).start().unwrap()
+        });
+        let user = format!("team-{}", fresh());
+        let prefix = format!("{user}:");
+        let mut acl = team_acl(&user, &prefix);
+        acl.extend(["+info".to_owned(), format!("~{prefix}quorum")]);
+        for (at, server) in quorum.servers.iter().enumerate() {
+            server.cli(&acl.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+            quorum.init_of(at, &prefix).unwrap();
+        }
+        let nodes = quorum.direct_url().replace("redis+quorum://", "");
+        let url = format!("redis+quorum://{user}:a-long-password@{nodes}&prefix={prefix}");
         Some(World { url, _folder: None })
     }
 
