@@ -237,6 +237,14 @@ impl Quorum {
             return Err(options::invalid("no address of a quorum"));
         };
         let names = quorum.sorted();
+        if names.len().is_multiple_of(2) {
+            let (all, needed) = (names.len(), quorum.majority());
+            tracing::warn!(
+                all,
+                needed,
+                "an even number of servers: one less forgives as many failures"
+            );
+        }
         let mut counts = options.client.clone();
         counts.max_lease = quorum.max_lease;
         let mut seed = [0; 32];
