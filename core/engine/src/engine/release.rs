@@ -116,7 +116,11 @@ impl<C: Clone> Engine<C> {
                 Ended::Pending
             }
             Step::Leave => {
+                let lock = self.entries.get(key).map(|entry| entry.lock);
                 self.part(now, key, call, false);
+                if let Some(lock) = lock {
+                    self.reseat(now, lock, false);
+                }
                 Ended::Pending
             }
         }
