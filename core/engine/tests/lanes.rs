@@ -299,3 +299,18 @@ fn a_batch_is_of_one_place_and_of_one_lock_while_that_moves() {
     two.pass(SECOND * 11, &[]);
     assert_eq!(batches(&two), [b(), vec![a1(false), a2(false)]], "all is asked for again");
 }
+
+#[test]
+fn a_question_whose_server_went_away_is_put_to_the_one_that_has_the_name_now() {
+    let mut two = Two::new();
+    two.engine.inspect(two.now, &Name::new("b").unwrap(), 1);
+    two.drain();
+    let request = two.open.remove(0).id;
+    assert_eq!(request.lane(), B);
+    two.hear(A, Event::Map(vec![(1..=1, A)]));
+    assert_eq!(two.open, [], "it is out still");
+    two.hear(B, Event::Reply { request, result: Err(Failure::Unknown) });
+    two.hear(B, Event::Down { reason: "it has no slots any more".to_owned() });
+    let asked: Vec<LaneId> = two.open.iter().map(|request| request.id.lane()).collect();
+    assert_eq!(asked, [A], "nobody else would ask it again");
+}

@@ -74,7 +74,7 @@ impl<C: Clone> Engine<C> {
                 }
                 self.arm(entry);
             }
-            Purpose::Query(query) => self.query_replied(now, query, result),
+            Purpose::Query(query) => self.query_replied(now, lane, query, result),
         }
     }
 
