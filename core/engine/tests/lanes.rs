@@ -319,6 +319,19 @@ fn a_question_whose_server_went_away_is_put_to_the_one_that_has_the_name_now() {
     assert_eq!(asked, [A], "nobody else would ask it again");
 }
 
+#[test]
+fn what_any_server_answers_does_not_wait_for_one_that_is_gone() {
+    let mut two = Two::new();
+    two.engine.ping(two.now, 1);
+    two.drain();
+    let request = two.open.remove(0).id;
+    let (asked, other) = if request.lane() == A { (A, B) } else { (B, A) };
+    two.hear(asked, Event::Reply { request, result: Err(Failure::Unknown) });
+    two.hear(asked, Event::Down { reason: "cut".to_owned() });
+    let lanes: Vec<LaneId> = two.open.iter().map(|request| request.id.lane()).collect();
+    assert_eq!(lanes, [other]);
+}
+
 /// Each of two servers says of all that it is asked that the other one has it, as in the moment between
 /// the two halves of a SETSLOT. Gives how many requests they answer before there is a pause.
 fn sent_to_and_fro(two: &mut Two) -> usize {

@@ -209,11 +209,7 @@ impl<C: Clone> Engine<C> {
                 }
             }
         }
-        for lane in self.lanes.ids() {
-            if self.lanes[lane].link.up {
-                self.send_queries(now, lane);
-            }
-        }
+        self.ask_elsewhere(now);
     }
 
     /// The lane of the lock with this index.

@@ -119,6 +119,15 @@ impl<C: Clone> Engine<C> {
         }
     }
 
+    /// What any server answers does not wait for one that is gone.
+    pub(super) fn ask_elsewhere(&mut self, now: Time) {
+        for lane in self.lanes.ids() {
+            if self.lanes[lane].link.up {
+                self.send_queries(now, lane);
+            }
+        }
+    }
+
     fn lane_of_query(&self, key: Key) -> Option<LaneId> {
         self.queries.get(key).map(|query| self.lane_of_op(&query.op))
     }
