@@ -278,7 +278,8 @@ impl Keeper {
     fn fetch(&mut self, node: Node) {
         let (options, words) = (Arc::clone(&self.options), self.inner.words.clone());
         self.errands.spawn(async move {
-            let limit = options.connect_timeout;
+            // As long as an attempt to connect: others are asked meanwhile, and a map may come late.
+            let limit = options.connect_timeout.saturating_mul(4);
             let answer = tokio::time::timeout(limit, lookup::topology(options, node.clone())).await;
             let late = |_| Err(NoSession::Later(format!("{node} does not answer")));
             let answer = answer.unwrap_or_else(late);
