@@ -7,7 +7,7 @@ use fencelock_nemesis::run::table::{MARKS, Table};
 use fencelock_nemesis::run::{Kind, Outcome, Plan, faults, run};
 
 const USAGE: &str = "\
-usage: nemesis run [--seconds N] [--seed S] [--store redis|sqlite|zookeeper] [--each | --only FAULT]
+usage: nemesis run [--seconds N] [--seed S] [--store redis|sqlite|zookeeper|sentinel|cluster] [--each | --only FAULT]
                    [--page FILE --dated DAY]
   --each   every fault by itself, in turn, and all mixed; at least once each
   --only   this fault by itself
@@ -44,7 +44,7 @@ fn parse(words: &[String]) -> Result<Args, String> {
     else {
         return Err("there is one command: run".to_owned());
     };
-    let kinds = vec![Kind::Redis, Kind::Sqlite, Kind::ZooKeeper];
+    let kinds = Kind::ALL.to_vec();
     let mut args =
         Args { seconds: 60, seed: 1, kinds, each: false, only: None, page: None, dated: None };
     let mut options = options.iter();
@@ -58,9 +58,9 @@ fn parse(words: &[String]) -> Result<Args, String> {
         match (option.as_str(), value.as_str()) {
             ("--seconds", _) => args.seconds = number()?,
             ("--seed", _) => args.seed = number()?,
-            ("--store", "redis") => args.kinds = vec![Kind::Redis],
-            ("--store", "sqlite") => args.kinds = vec![Kind::Sqlite],
-            ("--store", "zookeeper") => args.kinds = vec![Kind::ZooKeeper],
+            ("--store", name) if Kind::of(name).is_some() => {
+                args.kinds = Kind::of(name).into_iter().collect();
+            }
             ("--only", fault) => args.only = Some(fault.to_owned()),
             ("--page", page) => args.page = Some(page.to_owned()),
             ("--dated", day) => args.dated = Some(day.to_owned()),

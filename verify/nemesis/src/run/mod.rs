@@ -4,6 +4,7 @@ mod crew;
 mod fault;
 mod kind;
 mod linear;
+mod several;
 mod store;
 pub mod table;
 mod want;
