@@ -16,6 +16,8 @@ run() {
         "$(grep -c 'it takes no part$' "$log")"
     step "the demo in all languages" env WITH=c,java,python,node scripts/demo --out "$TMPDIR/demo" ||
         status=$?
+    step "the demo over a failover" env STORE=sentinel PROFILE=dev scripts/demo --out "$TMPDIR/demo" ||
+        status=$?
     if has javac && has mvn && has node; then
         step "a lock across services" scripts/services || status=$?
     else
