@@ -56,7 +56,7 @@ mod redis {
         }
         let outcome = super::dose(kind);
         let by_servers = |fault: &&str| fault.contains("master") || fault.contains("failover");
-        assert!(outcome.faults.keys().any(|it| by_servers(it)), "{:?}", outcome.faults);
+        assert!(outcome.faults.keys().any(by_servers), "{:?}", outcome.faults);
     }
 }
 

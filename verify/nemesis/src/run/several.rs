@@ -83,6 +83,11 @@ impl Several {
         }
     }
 
+    /// Whether this server says that it is a master.
+    pub fn is_master(&self, at: usize) -> bool {
+        self.role(at) == Some(Role::Master)
+    }
+
     /// Those that follow a master.
     pub fn replicas_of(&self, master: usize) -> Vec<usize> {
         let port = self.servers()[master].port();
@@ -113,7 +118,7 @@ impl Several {
     pub fn elsewhere(&self, lock: &str) -> Option<(u16, usize, usize)> {
         let Several::Cluster(all) = self else { return None };
         let (slot, from) = (all.slot(lock), self.master_of(lock)?);
-        let masters = (0..all.servers.len()).filter(|it| self.role(*it) == Some(Role::Master));
+        let masters = (0..all.servers.len()).filter(|it| self.is_master(*it));
         Some((
             slot,
             from,
