@@ -8,6 +8,7 @@
 
 mod clock;
 mod cluster;
+mod cluster_findings;
 mod connect;
 mod conversation;
 mod credentials;
@@ -28,6 +29,7 @@ mod servers_url;
 mod session;
 mod shared;
 mod survey;
+mod survey_cluster;
 mod survey_findings;
 mod survey_sentinels;
 mod tls;
@@ -45,5 +47,6 @@ pub use options::{Address, Cluster, Options, Quorum, Sentinel, Tls};
 pub use quorum_findings::findings;
 pub use quorum_status::{QuorumStatus, Standing, Voter, quorum_init, quorum_status};
 pub use survey::{Finding, Severity, Survey, survey};
+pub use survey_cluster::{ClusterSurvey, Member};
 pub use survey_sentinels::{Replica, SentinelSurvey};
 pub use transport::{CAPABILITIES, RedisTransport, capabilities, longest_lease, open, places};

@@ -5,8 +5,8 @@ use crate::id::ClientId;
 use crate::name::Name;
 use crate::redis::Value;
 use crate::redis::birth::Birth;
-use crate::redis::key::encode_name;
-use crate::redis::script::{QUORUM_SCRIPTS, SCRIPTS, Script};
+use crate::redis::key::{decode_name, encode_name};
+use crate::redis::script::{QUORUM_SCRIPTS, SCRIPTS, SHARDED, Script};
 use crate::redis::wide::Wide;
 use crate::redis::words::Words;
 use crate::reply::{Failure, Push, Reply};
@@ -52,6 +52,9 @@ pub enum Inbox {
     Subscribed,
     /// It cannot: it polls.
     Polling,
+    /// Each lock has a channel of its own at this server, in the lock's slot; whether the client
+    /// subscribes to those of what is asked about, or else polls.
+    Sharded(bool),
 }
 
 /// The dialect of one client.
@@ -188,6 +191,24 @@ impl Codec {
     /// All scripts, to be loaded at a server of a quorum.
     pub fn quorum_scripts() -> &'static [Script] {
         &QUORUM_SCRIPTS[..]
+    }
+
+    /// The same for [`Inbox::Sharded`].
+    pub fn sharded_scripts() -> &'static [Script] {
+        &SHARDED[..]
+    }
+
+    /// The channel of one lock, in its slot, for [`Inbox::Sharded`].
+    pub fn channel_of(&self, name: &Name) -> Vec<u8> {
+        let name = encode_name(name.as_str());
+        [&self.channel, &b":{"[..], name.as_bytes(), b"}"].concat()
+    }
+
+    /// Whose channel it is.
+    pub fn lock_of(&self, channel: &[u8]) -> Option<Name> {
+        let name =
+            channel.strip_prefix(&self.channel[..])?.strip_prefix(b":{")?.strip_suffix(b"}")?;
+        decode_name(core::str::from_utf8(name).ok()?)
     }
 
     /// The keys of a lock: its record; its queue's entries, and their order; and, of one that is

@@ -5,7 +5,7 @@ use crate::name::Name;
 use crate::redis::codec::{CLUSTER_KEYS, Codec, Command, Inbox, KEYS, NARROW};
 use crate::redis::script::{
     ACQUIRE_AT, BEAT_AT, BREAK_AT, CONVERT_AT, INSPECT_AT, QUORUM_SCRIPTS, RELEASE_AT, RESIZE_AT,
-    SCRIPTS, Script,
+    SCRIPTS, SHARDED, Script,
 };
 use crate::redis::words::Words;
 use crate::request::{Acquire, Beat, Convert, Mode, Op, Release};
@@ -94,11 +94,17 @@ impl Codec {
         if at == ACQUIRE_AT {
             self.name_server(&mut keys, &mut args, true);
         }
-        Command::Script { script: self.file(at), keys, args }
+        Command::Script { script: self.script_at(at), keys, args }
     }
 
-    fn file(&self, at: usize) -> &'static Script {
-        if self.birth.is_some() { &QUORUM_SCRIPTS[at] } else { &SCRIPTS[at] }
+    fn script_at(&self, at: usize) -> &'static Script {
+        if self.birth.is_some() {
+            return &QUORUM_SCRIPTS[at];
+        }
+        match self.inbox {
+            Inbox::Sharded(_) => &SHARDED[at],
+            Inbox::Subscribed | Inbox::Polling => &SCRIPTS[at],
+        }
     }
 
     /// Names the server of a quorum that is meant, and from when on it gives new votes, if any are asked for:
@@ -113,7 +119,7 @@ impl Codec {
     }
 
     fn polling(&self) -> u64 {
-        u64::from(self.inbox == Inbox::Polling)
+        u64::from(matches!(self.inbox, Inbox::Polling | Inbox::Sharded(false)))
     }
 
     fn acquire(&self, ask: &Acquire) -> Words {
@@ -198,7 +204,7 @@ impl Codec {
             beats.iter().for_each(|beat| args.number(u64::from(beat.local_waiters)));
         }
         self.name_server(&mut keys, &mut args, false);
-        Command::Script { script: self.file(BEAT_AT), keys, args }
+        Command::Script { script: self.script_at(BEAT_AT), keys, args }
     }
 }
 

@@ -68,7 +68,6 @@ impl Client {
             db: 0,
             protocol: Protocol::Auto,
             server: session::Server::Sought("the master".to_owned()),
-            master: false,
             charter: None,
             tls: false,
             connect_timeout: limit,

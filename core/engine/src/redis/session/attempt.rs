@@ -100,9 +100,9 @@ impl Attempt {
             Wire::Main => {
                 let (client, db) = (self.terms.client.clone(), self.terms.db);
                 let sought = matches!(self.terms.server, Server::Sought(_));
-                let master = (sought || self.terms.master) && !planted!(RoleNotAsked);
-                let charter = self.terms.charter.clone();
-                let purpose = Purpose::Requests { client, channel, db, master, charter };
+                let master = (sought || self.terms.cluster) && !planted!(RoleNotAsked);
+                let (cluster, charter) = (self.terms.cluster, self.terms.charter.clone());
+                let purpose = Purpose::Requests { client, channel, db, master, cluster, charter };
                 (purpose, self.terms.protocol)
             }
             Wire::Apart => (Purpose::Pushes { channel }, Protocol::Resp2),
@@ -121,7 +121,7 @@ impl Attempt {
         };
         self.greeting = None;
         let (main, apart) = match self.main.take() {
-            None if !greeted.resp3 => {
+            None if !greeted.resp3 && greeted.inbox == Inbox::Polling => {
                 self.main = Some(greeted);
                 return Ok(Step::Dial(Wire::Apart));
             }

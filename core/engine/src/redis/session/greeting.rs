@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use crate::id::ClientId;
 use crate::redis::decode;
-use crate::redis::script::{BIRTH_AT, Script};
+use crate::redis::script::BIRTH_AT;
 use crate::redis::session::incoming::Incoming;
 use crate::redis::session::login::{Login, Protocol};
 use crate::redis::session::pack;
 use crate::redis::session::refusal::{NoSession, classify};
 use crate::redis::session::resp::Frame;
-use crate::redis::{Birth, Charter, Codec, Inbox, Value, run_of};
+use crate::redis::{Birth, Charter, Codec, Inbox, Script, Value, run_of};
 use crate::secret::Secrets;
 
 /// What a connection is for.
@@ -26,6 +26,8 @@ pub enum Purpose {
         db: u32,
         /// Only a master will do: one that others named may have become a replica.
         master: bool,
+        /// It is of a cluster: where it has sharded channels, these are used and not `channel`.
+        cluster: bool,
         /// It is a server of such a quorum.
         charter: Option<Charter>,
     },
@@ -65,6 +67,7 @@ enum Asked {
     Hello,
     Auth,
     Ping,
+    Version,
     Role,
     Name,
     Select,
@@ -194,6 +197,37 @@ impl Greeting {
         }
     }
 
+    fn is_of_cluster(&self) -> bool {
+        matches!(self.purpose, Purpose::Requests { cluster: true, .. })
+    }
+
+    /// Logged in without HELLO: a server of a cluster is asked for its version all the same.
+    fn logged_in(&mut self) {
+        match self.is_of_cluster() {
+            true => self.ask(Asked::Version, &["HELLO"]),
+            false => self.set_up(),
+        }
+    }
+
+    /// What HELLO says. Without RESP3 the channels would take a connection of their own, and one answer at
+    /// a time: there the client polls.
+    fn versed(&mut self, reply: &Value) {
+        if self.is_of_cluster() && has_shards(reply) {
+            self.greeted.inbox = Inbox::Sharded(self.greeted.resp3);
+        }
+        self.set_up();
+    }
+
+    fn scripts(&self) -> &'static [Script] {
+        if self.charter().is_some() {
+            return Codec::quorum_scripts();
+        }
+        match self.greeted.inbox {
+            Inbox::Sharded(_) => Codec::sharded_scripts(),
+            Inbox::Subscribed | Inbox::Polling => Codec::scripts(),
+        }
+    }
+
     /// Asks for all that the purpose needs, in one go.
     fn set_up(&mut self) {
         match self.purpose.clone() {
@@ -201,7 +235,7 @@ impl Greeting {
             Purpose::Pushes { channel } => {
                 self.ask(Asked::Subscribe, &[&b"SUBSCRIBE"[..], &channel]);
             }
-            Purpose::Requests { client, channel, db, master, charter } => {
+            Purpose::Requests { client, channel, db, master, cluster: _, charter } => {
                 if master {
                     self.ask(Asked::Role, &["ROLE"]);
                 }
@@ -212,7 +246,7 @@ impl Greeting {
                 for (at, script) in self.scripts().iter().enumerate() {
                     self.ask(Asked::Script(at), &["SCRIPT", "LOAD", script.text]);
                 }
-                if self.greeted.resp3 {
+                if self.greeted.resp3 && self.greeted.inbox == Inbox::Polling {
                     self.ask(Asked::Subscribe, &[&b"SUBSCRIBE"[..], &channel]);
                 }
                 if charter.is_some() {
@@ -232,12 +266,12 @@ impl Greeting {
                 Value::Error(_) => self.log_in(),
                 _ => {
                     self.greeted.resp3 = true;
-                    self.set_up();
+                    self.versed(&reply);
                 }
             },
             Asked::Auth => {
                 self.refuse("AUTH", reply)?;
-                self.set_up();
+                self.logged_in();
             }
             Asked::Ping => {
                 if let Value::Error(line) = &reply
@@ -245,8 +279,10 @@ impl Greeting {
                 {
                     return Err(classify("PING", line, &self.greeted.secrets));
                 }
-                self.set_up();
+                self.logged_in();
             }
+            // One that does not know HELLO is older than sharded channels.
+            Asked::Version => self.versed(&reply),
             Asked::Role => {
                 let reply = self.refuse("ROLE", reply)?;
                 let role = reply.array().and_then(|parts| parts.first()?.text());
@@ -296,10 +332,6 @@ impl Greeting {
             Purpose::Requests { charter, .. } => charter.as_ref(),
             Purpose::Pushes { .. } | Purpose::Questions => None,
         }
-    }
-
-    fn scripts(&self) -> &'static [Script] {
-        if self.charter().is_some() { Codec::quorum_scripts() } else { Codec::scripts() }
     }
 
     fn ask_birth(&mut self, run: String) {
@@ -378,6 +410,14 @@ pub fn refuse(step: &str, reply: Value, secrets: &Secrets) -> Result<Value, NoSe
 pub fn time(reply: &Value) -> Result<u64, NoSession> {
     decode::time(reply)
         .ok_or_else(|| NoSession::misconfigured("TIME was answered with something that is no time"))
+}
+
+/// Whether HELLO says that the server has sharded channels, as they came with version 7.
+fn has_shards(reply: &Value) -> bool {
+    let pairs = reply.array().unwrap_or_default().chunks_exact(2);
+    let mut version = pairs.filter(|pair| pair[0].text() == Some("version"));
+    let major = version.next().and_then(|pair| pair[1].text()?.split('.').next()?.parse().ok());
+    major.is_some_and(|major: u32| major >= 7)
 }
 
 /// Whether RESP2 will do: an older server, a proxy, or a user who may not say HELLO.

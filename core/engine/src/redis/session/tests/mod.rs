@@ -1,5 +1,6 @@
 //! A server of a few words, and the machines before it.
 
+mod channels;
 mod greeting;
 mod hearing;
 mod machine;
@@ -21,16 +22,20 @@ pub(super) fn sound(words: &[String]) -> String {
         }
         "TIME" => "*2\r\n$10\r\n1700000000\r\n$3\r\n123\r\n".to_owned(),
         "SCRIPT" => {
-            let script = all_scripts().find(|script| script.text == words[2]).unwrap();
-            format!("$40\r\n{}\r\n", script.sha)
+            format!("$40\r\n{}\r\n", script(&words[2]).sha)
         }
         _ => "+OK\r\n".to_owned(),
     }
 }
 
-/// Those of a server alone, and of one of a quorum.
+/// Those of a server alone, of a cluster's, and of one of a quorum.
 pub(super) fn all_scripts() -> impl Iterator<Item = &'static Script> {
-    Codec::scripts().iter().chain(Codec::quorum_scripts())
+    Codec::scripts().iter().chain(Codec::sharded_scripts()).chain(Codec::quorum_scripts())
+}
+
+/// The script of this text, or that is called by this hash.
+pub(super) fn script(word: &str) -> &'static Script {
+    all_scripts().find(|script| word == script.text || word == script.sha).unwrap()
 }
 
 /// One that knows RESP2 only.
