@@ -27,7 +27,7 @@ const AWAY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_se
 /// may have another arbiter.
 const STUBBORN: u32 = 5;
 /// How often a vote is asked for anew at once that was late, or whose script was not loaded.
-const AT_ONCE: u32 = 3;
+pub(crate) const AT_ONCE: u32 = 3;
 
 /// What a hold that is not held yet does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,9 @@ enum Next {
     Gather,
     /// There are enough votes.
     Confirm,
-    /// Enough servers know of its token.
+    /// Too few servers know of its token.
+    Show,
+    /// Enough do.
     Deliver,
     /// There cannot be enough votes now.
     Retreat,
@@ -57,8 +59,9 @@ impl Machine {
             let refusal = refusal::too_long(ask.lease, self.config.max_lease);
             return self.fail(id, Failure::Refused(refusal));
         }
-        if let Some(after) = ask.after.take() {
-            self.leave(None, &after);
+        let after = ask.after.take();
+        if let Some(after) = &after {
+            self.leave(None, after);
         }
         if !self.is_up() {
             return self.fail(id, Failure::NotSent);
@@ -80,7 +83,8 @@ impl Machine {
         for _ in 0..self.servers.len() {
             votes.push(Vote::new(self.mint_vote(key)));
         }
-        self.seats.insert(key, Seat::new(ask, votes, Some((id, by))));
+        let seat = Seat { modest: after.is_some(), ..Seat::new(ask, votes, Some((id, by))) };
+        self.seats.insert(key, seat);
         self.timers.insert((by, Due::Answer(key)));
         self.begin(key);
     }
@@ -102,8 +106,9 @@ impl Machine {
         };
         let Some(seat) = self.seats.get_mut(&key) else { return };
         (seat.phase, seat.arbiter) = (Phase::Asking, arbiter);
+        let modest = seat.modest;
         for server in 0..self.servers.len() {
-            if self.servers[server].gives_votes(self.now) {
+            if self.servers[server].gives_votes(self.now) && (server == arbiter || !modest) {
                 self.ask_vote(server, key);
             }
         }
@@ -173,6 +178,7 @@ impl Machine {
                 }
                 _ => {
                     mine.not_given();
+                    mine.tries = 0;
                     mine.contended = state.standing == Standing::Contended;
                 }
             },
@@ -202,6 +208,9 @@ impl Machine {
     pub(crate) fn vote_called(&mut self, server: usize, key: Key, given: bool) {
         let Some(seat) = self.seats.get_mut(&key) else { return };
         let vote = &mut seat.votes[server];
+        if vote.at == At::Given {
+            return;
+        }
         if vote.at != At::Queued || vote.busy {
             // It may have overtaken the answer that says 'queued'.
             vote.called = true;
@@ -285,6 +294,7 @@ impl Machine {
             Next::Stand => self.stand(key),
             Next::Gather => self.gather(key),
             Next::Confirm => self.confirm(key),
+            Next::Show => self.show_token(key),
             Next::Deliver => self.deliver(key),
             Next::Retreat => self.retreat(key),
             Next::Begin => self.start_over(key),
@@ -301,6 +311,7 @@ impl Machine {
             {
                 Next::Confirm
             }
+            (Phase::Asking, At::Given) if seat.modest => Next::Gather,
             (Phase::Asking | Phase::Gathering, At::Given) => self.next_of_votes(seat),
             (Phase::Queued, At::Given) => Next::Gather,
             (Phase::Pausing, At::Given) => Next::Nothing,
@@ -329,7 +340,7 @@ impl Machine {
         } else if seat.end(self.quorum()) >= seat.token {
             Next::Deliver
         } else {
-            Next::Nothing
+            Next::Show
         }
     }
 
@@ -360,7 +371,7 @@ impl Machine {
     fn gather(&mut self, key: Key) {
         let now = self.now;
         let Some(seat) = self.seats.get_mut(&key) else { return };
-        seat.phase = Phase::Gathering;
+        (seat.phase, seat.modest) = (Phase::Gathering, false);
         let (arbiter, third) = (seat.arbiter, seat.ask.lease / 3);
         let vote = &seat.votes[arbiter];
         if vote.at == At::Queued || now >= vote.sent + third {
@@ -380,24 +391,21 @@ impl Machine {
 
     /// There are enough votes. The largest token is the hold's, and enough servers must know of it.
     fn confirm(&mut self, key: Key) {
-        let quorum = self.quorum();
         let Some(seat) = self.seats.get_mut(&key) else { return };
         seat.phase = Phase::Confirming;
         seat.token = seat.given().map(|vote| vote.token).max().unwrap_or(0);
-        if seat.end(quorum) < seat.token {
-            for server in 0..self.servers.len() {
-                self.show_token(server, key);
-            }
-        }
         self.look(key);
     }
 
-    /// Shows its token to a server that has reserved none so high.
-    fn show_token(&mut self, server: usize, key: Key) {
-        let Some(seat) = self.seats.get(&key) else { return };
-        let vote = &seat.votes[server];
-        if vote.at == At::Given && vote.end < seat.token && self.servers[server].is_usable() {
-            self.show_vote(server, key);
+    /// Shows its token to the servers that have reserved none so high, once.
+    fn show_token(&mut self, key: Key) {
+        for server in 0..self.servers.len() {
+            let Some(seat) = self.seats.get(&key) else { return };
+            let vote = &seat.votes[server];
+            let knows = vote.end >= seat.token || vote.shown >= seat.token;
+            if vote.at == At::Given && !knows && self.servers[server].is_usable() {
+                self.show_vote(server, key);
+            }
         }
     }
 
@@ -471,16 +479,11 @@ impl Machine {
     fn end_try(&mut self, key: Key) {
         let quorum = self.config.quorum();
         let Some((id, _)) = self.take_pending(key) else { return };
-        for server in 0..self.servers.len() {
-            // What was asked is counted before it is given back.
-            let Some(seat) = self.seats.get_mut(&key) else { return };
-            if seat.votes[server].at == At::Given {
-                seat.votes[server].contended = true;
-            }
-        }
         let Some(seat) = self.seats.get(&key) else { return };
-        let taken = seat.votes.iter().filter(|vote| vote.contended).count();
+        // Who gave its vote is not what it failed for.
         let passed_over = seat.votes[seat.arbiter].contended;
+        let said = |vote: &&Vote| vote.contended || vote.at == At::Given;
+        let taken = seat.votes.iter().filter(said).count();
         let expires_in = seat.queued.expires_in;
         let refusals = seat.votes.iter().filter_map(|vote| vote.refused.clone());
         let lasting = |refusal: &Refusal| {

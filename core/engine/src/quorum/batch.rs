@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::quorum::Machine;
+use crate::quorum::acquire::AT_ONCE;
 use crate::quorum::machine::Due;
 use crate::quorum::seat::{Key, Phase, Seat};
 use crate::quorum::server::{Aim, Renewal};
 use crate::quorum::vote::At;
-use crate::reply::{Body, Failure, Refusal, Reply, Standing, State};
+use crate::reply::{Body, Failure, Refusal, RefusalKind, Reply, Standing, State};
 use crate::request::{Beat, Op, RequestId};
 use crate::time::Time;
 
@@ -146,8 +147,13 @@ impl Machine {
         }
         let mine = &mut seat.votes[server];
         mine.busy = false;
-        // Otherwise it is as it was, as far as anybody knows.
-        if let Some(Ok(state)) = state {
+        // Unless it was answered it is as it was, as far as anybody knows.
+        if let Some(Err(refusal)) = &state {
+            let again = refusal.kind == RefusalKind::Again && mine.tries < AT_ONCE;
+            mine.tries += u32::from(again);
+            mine.called |= again;
+        } else if let Some(Ok(state)) = state {
+            mine.tries = 0;
             match state.standing {
                 Standing::Granted
                     if mine.at == At::Queued && votes || state.token == mine.token =>
@@ -172,11 +178,7 @@ impl Machine {
                 }
             }
         }
-        let called = |seat: &Seat| {
-            let vote = &seat.votes[server];
-            vote.called && vote.at == At::Queued
-        };
-        if self.seats.get(&key).is_some_and(called) {
+        if self.seats.get(&key).is_some_and(|seat| seat.votes[server].called) {
             self.show_vote(server, key);
         }
         self.look(key);

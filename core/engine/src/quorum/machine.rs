@@ -22,6 +22,9 @@ use crate::request::{Op, Request, RequestId};
 use crate::time::Time;
 use crate::validity::Drift;
 
+/// How long the other servers may take to say something, once enough are there at the beginning.
+const FIRST_WORDS: Duration = Duration::from_millis(300);
+
 /// When something is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Due {
@@ -60,6 +63,9 @@ pub struct Machine {
     minted: u64,
     /// The engine was told that it may ask.
     up: bool,
+    /// Until when the servers that have not said anything are waited for, before the engine may ask for the
+    /// first time; then it never ends again.
+    begins: Option<Time>,
     /// What [`Machine::elect`] last found: who has the queues, and whether enough servers give votes.
     elected: (Option<usize>, bool),
     /// What the engine takes for the store's clock, in microseconds at the machine's origin. It goes on by
@@ -88,6 +94,7 @@ impl Machine {
             timers: BTreeSet::new(),
             minted: 0,
             up: false,
+            begins: None,
             elected: (None, false),
             epoch: 0,
             outputs: VecDeque::new(),
@@ -154,7 +161,9 @@ impl Machine {
         let doubts = self.servers.iter().filter_map(|server| server.doubt_at(patience));
         let waits = |server: &&Server| server.is_usable() && !server.gives_votes(self.now);
         let old_enough = self.servers.iter().filter(waits).map(|server| server.votes_from);
-        timer.into_iter().chain(doubts).chain(old_enough).filter(|at| *at < Time::MAX).min()
+        let begins = self.begins.filter(|at| !self.up && *at > self.now);
+        let timer = timer.into_iter().chain(begins);
+        timer.chain(doubts).chain(old_enough).filter(|at| *at < Time::MAX).min()
     }
 
     /// Does what is due.
@@ -242,6 +251,9 @@ impl Machine {
         for key in self.seats.keys().copied().collect::<Vec<_>>() {
             self.reelect(key);
         }
+        for key in self.partings.keys().copied().collect::<Vec<_>>() {
+            self.look_at_parting(key);
+        }
     }
 
     fn tell_engine(&mut self) {
@@ -250,7 +262,7 @@ impl Machine {
         let wrong = self.servers.iter().filter_map(|server| server.wrong.as_ref());
         let reachable = self.servers.len() - wrong.clone().count();
         if usable >= quorum {
-            if !self.up {
+            if !self.up && self.has_begun() {
                 self.up = true;
                 let usable = self.servers.iter().filter(|server| server.is_usable());
                 let slowest = usable.map(|server| server.clock.estimate(self.now)).min();
@@ -268,6 +280,18 @@ impl Machine {
             let reason = self.missing("answer", Server::is_usable);
             self.event(Event::Down { reason });
         }
+    }
+
+    /// Whether all servers have said something, or had the time to: who begins with the first that answer would
+    /// have another arbiter than everybody else.
+    fn has_begun(&mut self) -> bool {
+        let by = *self.begins.get_or_insert(self.now + FIRST_WORDS);
+        let silent = self.servers.iter().any(|server| !server.up && server.reason.is_none());
+        if silent && self.now < by {
+            return false;
+        }
+        self.begins = Some(Time::ZERO);
+        true
     }
 
     /// How many servers do something that more are needed for, and why the others do not.

@@ -73,8 +73,9 @@ impl View {
         let unseen = self.servers - self.seen();
         let enough = votes.into_iter().filter(|(_, (count, _))| count + unseen >= self.quorum);
         let (key, (_, token)) = enough.max_by_key(|(_, votes)| *votes)?;
-        let token = own(key).map_or(token, |(_, known)| known.max(token));
-        Some((key, token))
+        // A vote that came late may have a larger one than the hold.
+        let known = own(key).map(|(_, known)| known).filter(|known| *known > 0);
+        Some((key, known.unwrap_or(token)))
     }
 
     /// All of it, for people. Who has some votes and not enough waits, before all others.

@@ -21,6 +21,9 @@ mod stray;
 mod vote;
 mod wire;
 
+#[cfg(test)]
+mod tests;
+
 pub use config::Config;
 pub use machine::Machine;
 pub use wire::{Input, Output};

@@ -60,6 +60,8 @@ pub(crate) struct Seat {
     pub ask: Acquire,
     pub votes: Vec<Vote>,
     pub phase: Phase,
+    /// Others are known to wait: the arbiter alone is asked at first.
+    pub modest: bool,
     /// The engine's acquire, until it is answered, and when it must be.
     pub pending: Option<(RequestId, Time)>,
     /// In whose queue it is.
@@ -90,6 +92,7 @@ impl Seat {
             ask,
             votes,
             phase: Phase::Away,
+            modest: false,
             pending,
             arbiter: 0,
             tries: 0,
@@ -144,11 +147,12 @@ impl Seat {
 
     /// What the engine is told of a hold that it has, counted from `sent`.
     pub fn state(&self, drift: Drift, quorum: usize, sent: Time) -> State {
-        let left = self.until(quorum).map(|until| until.since(sent)).unwrap_or_default();
+        let until = self.until(quorum).unwrap_or_default();
+        let whole = until >= drift.until(sent, self.ask.lease);
         State {
             token: self.token,
             end: self.end(quorum).max(self.token),
-            lease: drift.lease_within(left),
+            lease: if whole { self.ask.lease } else { drift.lease_within(until.since(sent)) },
             abandoned: self.abandoned,
             others_waiting: self.others,
             ..State::bare(Standing::Granted)

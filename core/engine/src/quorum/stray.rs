@@ -305,10 +305,14 @@ impl Machine {
         }
     }
 
-    fn look_at_parting(&mut self, key: Key) {
-        let (all, quorum) = (self.servers.len(), self.config.quorum());
+    pub(crate) fn look_at_parting(&mut self, key: Key) {
+        let (all, quorum, arbiter) = (self.servers.len(), self.config.quorum(), self.arbiter());
         let Some(parting) = self.partings.get_mut(&key) else { return };
-        if all - parting.left.len() >= quorum
+        let at = |vote: &HoldId| self.strays.get(vote).map(|stray| stray.server);
+        // Without the arbiter's vote nobody gets the lock.
+        let kept = parting.left.iter().any(|vote| arbiter.is_some() && at(vote) == arbiter);
+        if !kept
+            && all - parting.left.len() >= quorum
             && let Some((id, by)) = parting.request.take()
         {
             let outcome = parting.outcome;

@@ -68,6 +68,7 @@ impl Client {
             db: 0,
             protocol: Protocol::Auto,
             server: session::Server::Sought("the master".to_owned()),
+            cluster: false,
             charter: None,
             tls: false,
             connect_timeout: limit,
