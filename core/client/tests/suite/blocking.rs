@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use fencelock::blocking::{Begun, Guard, Lock};
-use fencelock::{Abandoned, CancelToken, ErrorKind, LossReason, OwnerId};
+use fencelock::{CancelToken, ErrorKind, LossReason, OwnerId};
 use fencelock_testkit::eventually;
 
 use super::{LIMIT, World, soon};
