@@ -100,8 +100,9 @@ impl Attempt {
             Wire::Main => {
                 let (client, db) = (self.terms.client.clone(), self.terms.db);
                 let sought = matches!(self.terms.server, Server::Sought(_));
-                let master = (sought || self.terms.master) && !planted!(RoleNotAsked);
-                (Purpose::Requests { client, channel, db, master }, self.terms.protocol)
+                let master = (sought || self.terms.cluster) && !planted!(RoleNotAsked);
+                let cluster = self.terms.cluster;
+                (Purpose::Requests { client, channel, db, master, cluster }, self.terms.protocol)
             }
             Wire::Apart => (Purpose::Pushes { channel }, Protocol::Resp2),
         };
@@ -119,7 +120,7 @@ impl Attempt {
         };
         self.greeting = None;
         let (main, apart) = match self.main.take() {
-            None if !greeted.resp3 => {
+            None if !greeted.resp3 && greeted.inbox == Inbox::Polling => {
                 self.main = Some(greeted);
                 return Ok(Step::Dial(Wire::Apart));
             }
