@@ -40,6 +40,12 @@ async fn locks_of_all_slots_are_held_found_and_released() {
     assert!(other.ping().await.is_ok());
     let masters: Vec<usize> = (0..3).map(|at| cluster.keys(at)).collect();
     assert!(masters.iter().all(|keys| *keys > 500), "each master has its part: {masters:?}");
+    let told = one.metrics().servers;
+    for server in &cluster.servers[..3] {
+        let of = told.iter().find(|it| it.name == server.address()).unwrap();
+        assert!(of.connected && of.requests > 500 && of.round_trip > Duration::ZERO, "{of:?}");
+    }
+    assert_eq!(told.len(), 3, "{told:?}");
     for guard in held {
         guard.release().await.unwrap();
     }
