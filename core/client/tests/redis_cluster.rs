@@ -171,6 +171,21 @@ async fn a_slot_is_moved_under_a_holder_and_a_waiter() {
     assert_eq!([one.metrics().losses(), other.metrics().losses()], [0, 0]);
 }
 
+/// The client hears of the move by this release.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_whose_slot_is_moving_is_released_where_it_is() {
+    if skip_servers() {
+        return;
+    }
+    let cluster = RedisCluster::builder().masters_alone().start().unwrap();
+    let one = client(&cluster).await;
+    let name = cluster.name_at(0, "left ");
+    let held = take(&one, &name).await;
+    cluster.begin_move(cluster.slot(&name), 0, 1);
+    cluster.move_keys(cluster.slot(&name), 0, 1);
+    held.release().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_that_are_no_cluster_or_not_there_are_said_so() {
     if skip_servers() {

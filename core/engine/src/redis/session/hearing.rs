@@ -217,6 +217,13 @@ impl Hearing {
                 self.reading = None;
                 return false;
             }
+            if line.starts_with("MOVED") {
+                let said = self.codec.shown(line);
+                let message = format!("{said} (it does not say where; a map of the slots may)");
+                let refusal = Refusal { kind: RefusalKind::Retry, message };
+                self.answer(request, Err(Failure::Refused(refusal)));
+                return false;
+            }
         }
         self.demoted |= matches!(&value, Value::Error(line) if line.starts_with("READONLY"))
             && self.age(now) >= DEMOTED_AFTER;

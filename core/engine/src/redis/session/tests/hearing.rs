@@ -334,3 +334,18 @@ fn a_new_connection_owes_nothing_of_the_one_before() {
     assert_eq!(world.hearing.receive(START, said.as_bytes(), &world.host), Ok(false));
     assert!(result(&world.hearing.events, 2).is_ok());
 }
+
+/// With `cluster-preferred-endpoint-type hostname`, and a master that was given none.
+#[test]
+fn a_redirect_that_does_not_say_where_to_may_pass_by_itself() {
+    let mut world = World::new();
+    world.hearing = Hearing::new(START, codec(), greeted(""), None).in_cluster();
+    world.ask(1, release("a"));
+    world.flush();
+    let said = b"-MOVED 77 ?:6379\r\n";
+    assert_eq!(world.hearing.receive(START, said, &world.host), Ok(false));
+    assert!(world.hearing.is_suspect(), "a map tells more");
+    let answer = result(&world.hearing.events, 1);
+    let Err(Failure::Refused(refusal)) = answer else { panic!("{answer:?}") };
+    assert_eq!(refusal.kind, RefusalKind::Retry, "{}", refusal.message);
+}
