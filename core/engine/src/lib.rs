@@ -3,7 +3,7 @@
 //! [`Engine`] is one client's state machine: it takes calls and [`Event`]s, each with the caller's
 //! clock reading, and gives [`Effect`]s. [`store`] holds the rules that a store applies to one
 //! lock, in plain Rust; [`redis`] the same rules as Lua scripts, with their codec; [`zookeeper`] what
-//! a client does to keep locks in ZooKeeper.
+//! a client does to keep locks in ZooKeeper, and [`quorum`] what it does to keep them on most of several servers.
 
 #![deny(clippy::unwrap_used, clippy::expect_used)]
 // Two bugs that are not planted look like one condition.
@@ -33,6 +33,7 @@ pub mod name;
 pub mod options;
 #[cfg(feature = "plant")]
 pub mod plant;
+pub mod quorum;
 pub mod redis;
 pub mod reply;
 pub mod request;

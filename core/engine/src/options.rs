@@ -49,6 +49,9 @@ pub struct Options {
     /// Taken off every validity beside drift, where another server may take over whose clock is ahead by
     /// so much. Leases are at least ten times it. Default 0: one server keeps the lock.
     pub clock_slack: Duration,
+    /// The longest lease. Default 7 days, which is the most; 60 s on a quorum, whose servers give no vote
+    /// for so long when their memory is new.
+    pub max_lease: Duration,
     /// How the store keeps holds. Follows from the store, not from taste.
     pub keeping: Keeping,
 }
@@ -77,6 +80,7 @@ impl Default for Options {
             retention: RETENTION,
             max_waiters: 1_000_000,
             clock_slack: Duration::ZERO,
+            max_lease: MAX_LEASE,
             keeping: Keeping::Leases,
         }
     }
@@ -105,14 +109,18 @@ impl Options {
     /// [`ErrorKind::InvalidArgument`] when it does not.
     pub fn check_lease(&self, lease: Duration) -> Result<(), Error> {
         let least = MIN_LEASE.max(self.clock_slack.saturating_mul(10));
-        if lease < least || lease > MAX_LEASE {
+        if lease < least || lease > self.max_lease {
             let why = match self.clock_slack.is_zero() {
                 true => String::new(),
                 false => format!(" (ten times clock_slack, {:?})", self.clock_slack),
             };
             let least = least.as_millis();
+            let most = match self.max_lease {
+                MAX_LEASE => "7 days".to_owned(),
+                less => format!("max_lease, {less:?}"),
+            };
             let text = format!(
-                "a lease must lie between {least} ms{why} and 7 days; this one is {lease:?}"
+                "a lease must lie between {least} ms{why} and {most}; this one is {lease:?}"
             );
             return Err(Error::new(ErrorKind::InvalidArgument, text));
         }
@@ -130,6 +138,8 @@ impl Options {
         } else if self.claim < self.clock_slack * 10 {
             "claim must be at least ten times clock_slack, which is 100 ms where servers take over \
              from each other, unless it is set"
+        } else if self.max_lease > MAX_LEASE || self.claim > self.max_lease {
+            "max_lease must be at most 7 days, and not below the claim"
         } else if self.claim < MIN_LEASE || self.claim > Duration::from_secs(60) {
             "claim must lie between 100 ms and 60 s"
         } else if self.request_timeout < Duration::from_millis(10) {
@@ -168,6 +178,17 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{retention:?}");
             assert!(error.to_string().contains("retention must be"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_lease_is_no_longer_than_the_longest() {
+        let max_lease = Duration::from_secs(60);
+        let options = Options { max_lease, ..Options::default() };
+        assert_eq!(options.check_lease(max_lease), Ok(()));
+        let error = options.check_lease(max_lease + Duration::from_nanos(1)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.to_string().contains("max_lease, 60s"), "{error}");
+        assert!(Options { max_lease: options.claim / 2, ..options }.check().is_err());
     }
 
     #[test]

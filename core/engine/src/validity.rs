@@ -36,6 +36,13 @@ impl Drift {
         let grown = span.saturating_add(self.fixed());
         grown.saturating_add(grown / (DRIFT_RATE - 1)).saturating_add(Duration::from_micros(1))
     }
+
+    /// The longest lease of which no more than `span` is left.
+    pub fn lease_within(self, span: Duration) -> Duration {
+        let grown = span.saturating_add(self.fixed());
+        let lease = grown.saturating_add(grown / (DRIFT_RATE - 1));
+        lease.saturating_sub(Duration::from_nanos(2))
+    }
 }
 
 /// What is left of a lease where one server alone keeps it.
@@ -46,4 +53,24 @@ pub fn margin(lease: Duration) -> Duration {
 /// Until when a hold is valid that one server alone keeps.
 pub fn valid_until(sent: Time, lease: Duration) -> Time {
     Drift::default().until(sent, lease)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_within_a_span_leaves_all_of_it_and_no_more() {
+        for slack in [Duration::ZERO, Duration::from_millis(100)] {
+            let drift = Drift { slack };
+            for nanos in [0, 1, 98, 99, 100, 12_345_678, 29_690_000_001, 60_000_000_000_017] {
+                let span = Duration::from_nanos(nanos);
+                let left = drift.margin(drift.lease_within(span));
+                assert!(
+                    left <= span && span - left < Duration::from_nanos(5),
+                    "{span:?}: {left:?}"
+                );
+            }
+        }
+    }
 }

@@ -20,6 +20,7 @@ mod operator;
 mod plan;
 pub mod planted;
 mod queue;
+pub mod quorum;
 pub mod redis;
 mod runner;
 mod scene;

@@ -3,7 +3,7 @@
 mod adopting;
 mod beat;
 mod call;
-mod clock;
+pub(crate) mod clock;
 mod close;
 mod convert;
 mod entry;

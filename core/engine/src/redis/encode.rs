@@ -4,8 +4,8 @@ use crate::id::OwnerId;
 use crate::name::Name;
 use crate::redis::codec::{CLUSTER_KEYS, Codec, Command, Inbox, KEYS, NARROW};
 use crate::redis::script::{
-    ACQUIRE_AT, BEAT_AT, BREAK_AT, CONVERT_AT, INSPECT_AT, RELEASE_AT, RESIZE_AT, SCRIPTS, SHARDED,
-    Script,
+    ACQUIRE_AT, BEAT_AT, BREAK_AT, CONVERT_AT, INSPECT_AT, QUORUM_SCRIPTS, RELEASE_AT, RESIZE_AT,
+    SCRIPTS, SHARDED, Script,
 };
 use crate::redis::words::Words;
 use crate::request::{Acquire, Beat, Convert, Mode, Op, Release};
@@ -104,16 +104,33 @@ impl Codec {
     }
 
     /// With the first few of the lock's keys.
-    fn script_of(&self, at: usize, name: &Name, count: usize, args: Words) -> Command {
+    fn script_of(&self, at: usize, name: &Name, count: usize, mut args: Words) -> Command {
         let mut keys = Words::with_capacity(KEYS, 40);
         self.add_keys(&mut keys, name, count);
+        if at == ACQUIRE_AT {
+            self.name_server(&mut keys, &mut args, true);
+        }
         Command::Script { script: self.script_at(at), keys, args }
     }
 
     fn script_at(&self, at: usize) -> &'static Script {
+        if self.birth.is_some() {
+            return &QUORUM_SCRIPTS[at];
+        }
         match self.inbox {
             Inbox::Sharded(_) => &SHARDED[at],
             Inbox::Subscribed | Inbox::Polling => &SCRIPTS[at],
+        }
+    }
+
+    /// Names the server of a quorum that is meant, and from when on it gives new votes, if any are asked for:
+    /// see `redis/vote.lua`.
+    fn name_server(&self, keys: &mut Words, args: &mut Words, new: bool) {
+        if let Some(birth) = &self.birth {
+            keys.push([birth.marker()]);
+            args.push([birth.run.as_bytes()]);
+            args.number(birth.at);
+            args.number(if new { birth.votes_from } else { 0 });
         }
     }
 
@@ -208,6 +225,7 @@ impl Codec {
         if beats.iter().any(|beat| beat.local_waiters > 0) {
             beats.iter().for_each(|beat| args.number(u64::from(beat.local_waiters)));
         }
+        self.name_server(&mut keys, &mut args, false);
         Command::Script { script: self.script_at(BEAT_AT), keys, args }
     }
 }
