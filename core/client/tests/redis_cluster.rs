@@ -357,6 +357,7 @@ async fn while_a_slot_moves_shared_holds_permits_and_those_of_explicit_owners_ar
         holders.push(builder.lease(Duration::from_secs(3)).connect().await.unwrap());
     }
     let other = client(&cluster).await;
+    let mut all = Vec::new();
     for kind in ["lone reader", "readers", "writer", "permits", "owner", "co-holders"] {
         let name = cluster.name_at(0, &format!("{kind} "));
         let slot = cluster.slot(&name);
@@ -387,13 +388,19 @@ async fn while_a_slot_moves_shared_holds_permits_and_those_of_explicit_owners_ar
         });
         queued(&other, &name).await;
         cluster.begin_move(slot, 0, 1);
-        for holder in &holders[..held.len()] {
-            renewed(holder, 4).await;
-        }
-        cluster.move_keys(slot, 0, 1);
-        for holder in &holders[..held.len()] {
-            renewed(holder, 4).await;
-        }
+        all.push((kind, slot, held, waits));
+    }
+    // For longer than a lease: a client has six holds at the most, and renews each every third of it.
+    for holder in &holders {
+        renewed(holder, 4 * 6).await;
+    }
+    for (_, slot, ..) in &all {
+        cluster.move_keys(*slot, 0, 1);
+    }
+    for holder in &holders {
+        renewed(holder, 4 * 6).await;
+    }
+    for (kind, slot, held, waits) in all {
         for guard in &held {
             guard.check().unwrap_or_else(|lost| panic!("{kind}: {lost}"));
         }
