@@ -7,7 +7,7 @@ use std::time::Duration;
 use fencelock_engine::redis::{Codec, cluster};
 use fencelock_engine::request::Request;
 use fencelock_engine::transport::{Capabilities, Doubt, Farewell, Sink, Transport, Watcher};
-use fencelock_engine::{ClientId, Error, Name, Place};
+use fencelock_engine::{ClientId, Error, LaneId, Name, Place};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
@@ -127,6 +127,13 @@ impl Transport for RedisTransport {
             Kind::Many(cluster) => cluster.doubt(doubt),
             // Each server is doubted by itself.
             Kind::Most(_) => {}
+        }
+    }
+
+    fn server(&self, lane: LaneId) -> Option<String> {
+        match &self.0 {
+            Kind::One(_) | Kind::Most(_) => None,
+            Kind::Many(cluster) => cluster.server(lane),
         }
     }
 

@@ -221,8 +221,13 @@ impl Codec {
 
     /// The first `count` of a lock's keys.
     pub(super) fn add_keys(&self, keys: &mut Words, name: &Name, count: usize) {
+        self.add_named(keys, name, &["}", "}:q", "}:z", "}:h", "}:d", "}:-"][..count]);
+    }
+
+    /// Those of a lock's keys that end so.
+    pub(super) fn add_named(&self, keys: &mut Words, name: &Name, ends: &[&str]) {
         let (prefix, name) = (self.prefix.as_bytes(), encode_name(name.as_str()));
-        for end in ["}", "}:q", "}:z", "}:h", "}:d", "}:-"].iter().take(count) {
+        for end in ends {
             keys.push([prefix, b"{", name.as_bytes(), end.as_bytes()]);
         }
     }

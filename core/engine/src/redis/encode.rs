@@ -23,6 +23,20 @@ const LONE: u64 = 4;
 /// In a beat's flags: it names six keys of each lock, as in a cluster.
 const GUARDED: u64 = 8;
 
+/// In a beat's flags: it names the record and the two keys of its holds, which are renewed.
+const SPREAD: u64 = 16;
+
+/// How those end.
+const SPREAD_KEYS: [&str; 3] = ["}", "}:h", "}:d"];
+
+/// Whether the record alone may be enough: of an ordinary owner, who asks for no more than the lock.
+pub(super) fn is_plain(ask: &Acquire) -> bool {
+    ask.mode == Mode::Exclusive
+        && ask.owner.is_none()
+        && ask.attach.is_none()
+        && ask.after.is_none()
+}
+
 fn plain(words: &[&str]) -> Command {
     Command::Plain(words.iter().map(|word| word.as_bytes().to_vec()).collect())
 }
@@ -31,7 +45,8 @@ impl Codec {
     pub(super) fn command(&self, op: &Op) -> Command {
         match op {
             Op::Acquire(ask) => {
-                let keys = self.keys_for(&ask.lock, ask.mode);
+                let alone = is_plain(ask) && self.wide.is_taken_alone(&ask.lock);
+                let keys = if alone { 1 } else { self.keys_for(&ask.lock, ask.mode) };
                 self.script_of(ACQUIRE_AT, &ask.lock, keys, self.acquire(ask))
             }
             // The codec refuses it when it decodes; any harmless command will do.
@@ -46,9 +61,10 @@ impl Codec {
                     args.number(1);
                 }
                 // What is not there is not named: see `redis/release_handed.lua`.
+                let alone = release.alone && !self.wide.is_queued(&release.lock);
                 let keys = match self.keys_for(&release.lock, release.mode) {
-                    NARROW if release.alone => 1,
-                    CLUSTER_KEYS if release.alone && release.mode == Mode::Exclusive => 1,
+                    NARROW if alone => 1,
+                    CLUSTER_KEYS if alone && release.mode == Mode::Exclusive => 1,
                     keys => keys,
                 };
                 self.script_of(RELEASE_AT, &release.lock, keys, args)
@@ -179,10 +195,13 @@ impl Codec {
     fn beats(&self, beats: &[Beat]) -> Command {
         let each = beats.iter().map(|beat| self.keys_for(&beat.lock, beat.mode)).max();
         let each = match beats {
+            [beat] if beat.apart && self.wide.is_spread(&beat.lock) => SPREAD_KEYS.len(),
             [beat] if beat.apart => 1,
             _ => each.unwrap_or(NARROW),
         };
+        let spread = matches!(beats, [beat] if beat.apart && each > 1);
         let named = match each {
+            _ if spread => SPREAD,
             1 => LONE,
             KEYS => WIDE,
             CLUSTER_KEYS => GUARDED,
@@ -193,7 +212,10 @@ impl Codec {
         args.push([self.client.as_bytes()]);
         args.number(self.polling() + named);
         for beat in beats {
-            self.add_keys(&mut keys, &beat.lock, each);
+            match spread {
+                true => self.add_named(&mut keys, &beat.lock, &SPREAD_KEYS),
+                false => self.add_keys(&mut keys, &beat.lock, each),
+            }
             args.hold(beat.hold);
             args.number(micros_up(beat.lease));
             args.number(beat.used);

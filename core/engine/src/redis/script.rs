@@ -42,6 +42,7 @@ const BEAT: &str = concat!(
     include_str!("beat_quick.lua"),
     include_str!("together.lua"),
     include_str!("beat_shared.lua"),
+    include_str!("beat_lone.lua"),
     include_str!("prelude.lua"),
     include_str!("holds.lua"),
     include_str!("keeping.lua"),

@@ -71,10 +71,13 @@ impl Attempt {
 
     /// The reason, with the server that it is about, where there may be several.
     pub(super) fn named(&self, why: NoSession) -> NoSession {
-        let Some(node) = &self.node else { return why };
-        let named = |reason: &str| match reason.contains(&node.to_string()) {
+        if self.node.is_none() && !self.terms.cluster {
+            return why;
+        }
+        let server = self.server();
+        let named = |reason: &str| match reason.contains(&server) {
             true => reason.to_owned(),
-            false => format!("{node}: {reason}"),
+            false => format!("{server}: {reason}"),
         };
         match why {
             NoSession::Later(reason) => NoSession::Later(named(&reason)),

@@ -151,7 +151,8 @@ fn of_version(version: &str, words: &[String]) -> String {
 
 fn in_cluster(protocol: Protocol) -> Greeting {
     let Purpose::Requests { client, channel, .. } = requests(0) else { panic!() };
-    let purpose = Purpose::Requests { client, channel, db: 0, master: true, cluster: true };
+    let purpose =
+        Purpose::Requests { client, channel, db: 0, master: true, cluster: true, charter: None };
     Greeting::new(purpose, protocol, None)
 }
 
@@ -396,7 +397,8 @@ fn of_a_quorum() -> Greeting {
     let client = ClientId::new(7, "a b").unwrap();
     let charter = Some(charter(&["b", "a", "c"], 60));
     let channel = b"fl:inbox:7".to_vec();
-    let purpose = Purpose::Requests { client, channel, db: 0, master: false, charter };
+    let purpose =
+        Purpose::Requests { client, channel, db: 0, master: false, cluster: false, charter };
     Greeting::new(purpose, Protocol::Auto, None)
 }
 
