@@ -80,7 +80,7 @@ impl World {
         &mut self,
         client: usize,
         server: usize,
-        request: Request,
+        request: Box<Request>,
     ) -> Result<(), String> {
         if let Op::Acquire(ask) = &request.op {
             let half = (ask.hold.0 >> 64) as u64;
@@ -112,7 +112,7 @@ impl World {
         client: usize,
         server: usize,
         number: u32,
-        request: Request,
+        request: Box<Request>,
     ) -> Result<(), String> {
         let mute = self.servers[server].mute_until;
         if mute > self.now {

@@ -63,7 +63,7 @@ pub(super) enum Event {
     /// A connection is made, or not.
     Dialled(usize, usize, u32),
     /// A request arrives.
-    Request(usize, usize, u32, Request),
+    Request(usize, usize, u32, Box<Request>),
     /// The client hears something of a server.
     Hear(usize, usize, u32, Box<Input>),
     /// The client notices that a connection is gone.
