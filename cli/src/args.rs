@@ -36,7 +36,8 @@ pub struct Args {
 #[derive(Debug, ClapArgs)]
 pub struct Common {
     /// The store: sqlite:PATH, redis://HOST, rediss://HOST, redis+unix:///PATH,
-    /// redis+sentinel://HOST,HOST/MASTER, redis+cluster://HOST,HOST, zk://HOST,HOST/PATH
+    /// redis+sentinel://HOST,HOST/MASTER, redis+cluster://HOST,HOST,
+    /// redis+quorum://HOST,HOST,HOST, zk://HOST,HOST/PATH
     #[arg(
         long,
         global = true,
@@ -72,6 +73,8 @@ pub enum Command {
     Resize(Resize),
     /// Check the store, and say what to do
     Doctor(Doctor),
+    /// Look at the servers of a Redis quorum, or let them vote
+    Quorum(Quorum),
     /// Sell the last items in stock from several processes at once, with and without a lock
     Demo(Demo),
     /// One process of the demo
@@ -211,6 +214,49 @@ pub struct Doctor {
     /// Watch only locks whose names begin so
     #[arg(long, value_name = "PREFIX", default_value = "", requires = "watch")]
     pub prefix: String,
+}
+
+/// `fencelock quorum`.
+#[derive(Debug, ClapArgs)]
+pub struct Quorum {
+    /// What to do
+    #[command(subcommand)]
+    pub what: QuorumCommand,
+}
+
+/// What to do with a quorum.
+#[derive(Debug, Subcommand)]
+pub enum QuorumCommand {
+    /// Show each server: whether it votes, for how long it has remembered, which list it belongs to
+    Status(QuorumStatus),
+    /// Let servers vote at once that are new, or belong to another list or another max_lease
+    Init(QuorumInit),
+}
+
+/// `fencelock quorum status`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Exit code 1 when fewer servers give votes than a lock takes.")]
+pub struct QuorumStatus {
+    /// redis+quorum://HOST,HOST,HOST; default: --store
+    pub url: Option<String>,
+}
+
+/// `fencelock quorum init`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    long_about = "Let the servers of a quorum vote at once.\n\nA server that has forgotten gives no votes for \
+        max_lease, since somebody may hold a lock by a vote that it forgot. This says of every server in \
+        the URL that it has forgotten nothing, and that it belongs to this list and this max_lease. Where \
+        that is not true two clients may hold one lock, told apart by their fencing tokens alone. Say it \
+        of servers that are new, or after all clients have been stopped for max_lease: the old one, when \
+        the list or max_lease changes."
+)]
+pub struct QuorumInit {
+    /// redis+quorum://HOST,HOST,HOST; default: --store
+    pub url: Option<String>,
+    /// Do not ask
+    #[arg(long, short = 'y')]
+    pub yes: bool,
 }
 
 /// `fencelock demo`.

@@ -9,6 +9,7 @@ mod doctor;
 mod exit;
 mod failure;
 mod list;
+mod quorum;
 mod report;
 mod resizing;
 mod run;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::Break(asked) => breaking::break_lock(&args.common, &asked),
         Command::Resize(asked) => resizing::resize(&args.common, &asked),
         Command::Doctor(asked) => doctor::doctor(&args.common, &asked),
+        Command::Quorum(asked) => quorum::quorum(&args.common, &asked),
         Command::Demo(asked) => demo::demo(&args.common, &asked),
         Command::DemoWorker(asked) => demo::worker::work(&asked),
         Command::DemoSeller(asked) => demo::seller::sell(&asked),

@@ -3,7 +3,6 @@
 //   node driver.mjs LIBRARY URL
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
-import { connect } from 'fencelock';
 import { Redis } from 'ioredis';
 import { fencelock, LEASE, redlock, semaphore, setAndDelete } from './peers.mjs';
 
@@ -14,14 +13,20 @@ if left > 0 then redis.call('DECR', KEYS[1]) end
 return left
 `;
 const [name, url] = process.argv.slice(2);
-const redis = new Redis(url);
-await redis.ping();
+// For redlock those of all servers of a quorum, with commas between.
+const servers = (name === 'redlock' ? url.split(',') : [url]).map((each) => new Redis(each));
+for (const server of servers) await server.ping();
+const [redis] = servers;
 
 const lasting = (lease) => ({ lease });
 // How one gets a lock, with what its documentation recommends, and with a lease that is not renewed.
 const LIBRARIES = {
-  fencelock: async () => ({ lock: fencelock(await connect(url)), lasting, reenters: true }),
-  redlock: () => ({ lock: redlock(redis), lasting }),
+  // The others are measured where ours is not built, too.
+  fencelock: async () => {
+    const { connect } = await import('fencelock');
+    return { lock: fencelock(await connect(url)), lasting, reenters: true };
+  },
+  redlock: () => ({ lock: redlock(servers), lasting }),
   'redis-semaphore': () => ({
     lock: semaphore(redis),
     usual: { lockTimeout: LEASE },

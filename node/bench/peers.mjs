@@ -22,9 +22,9 @@ export const setAndDelete =
     release: () => redis.del(key),
   });
 
-/** Nobody has a lease of redlock's without saying how long. */
+/** Of one server, or of all of a quorum. Nobody has a lease of redlock's without saying how long. */
 export function redlock(redis, settings) {
-  const all = new Redlock([redis], { retryCount: -1, ...settings });
+  const all = new Redlock([redis].flat(), { retryCount: -1, ...settings });
   return (key, { lease = LEASE } = {}) => ({
     acquire: () => all.lock(key, lease),
     release: (lock) => lock.unlock(),

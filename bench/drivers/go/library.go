@@ -5,10 +5,12 @@ import (
 	"log"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/bsm/redislock"
 	"github.com/go-redsync/redsync/v4"
+	pool "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 )
@@ -28,22 +30,31 @@ var takeOne = redis.NewScript(`
 type library struct {
 	module string
 	bare   bool
+	// The first server, where there are several.
 	client *redis.Client
 	lock   func(key string, lease time.Duration) lock
 }
 
-func connect(name, url string) *library {
-	options, err := redis.ParseURL(url)
-	must(err)
-	// Otherwise the pool fills only when callers crowd, and they would wait for it.
-	options.MinIdleConns = 10 * runtime.GOMAXPROCS(0)
-	client := redis.NewClient(options)
-	must(client.Ping(context.Background()).Err())
+// connect takes one URL, or, for redsync, those of all servers of a quorum with commas between.
+func connect(name, urls string) *library {
+	var clients []*redis.Client
+	var pools []pool.Pool
+	for _, url := range strings.Split(urls, ",") {
+		options, err := redis.ParseURL(url)
+		must(err)
+		// Otherwise the pool fills only when callers crowd, and they would wait for it.
+		options.MinIdleConns = 10 * runtime.GOMAXPROCS(0)
+		client := redis.NewClient(options)
+		must(client.Ping(context.Background()).Err())
+		clients = append(clients, client)
+		pools = append(pools, goredis.NewPool(client))
+	}
+	client := clients[0]
 	l := &library{client: client}
 	switch name {
 	case "redsync":
 		l.module = "github.com/go-redsync/redsync/v4"
-		l.lock = openRedsync(redsync.New(goredis.NewPool(client)))
+		l.lock = openRedsync(redsync.New(pools...))
 	case "redislock":
 		l.module = "github.com/bsm/redislock"
 		l.lock = openRedislock(redislock.New(client))

@@ -103,8 +103,11 @@ pub mod cork;
 pub mod redis {
     pub use fencelock_redis::{
         Address, Cluster, Credentials, CredentialsFuture, Finding, Login, Node, Options, Protocol,
-        Replica, Sentinel, SentinelSurvey, Severity, Survey, Tls, survey,
+        Quorum, QuorumStatus, Replica, Sentinel, SentinelSurvey, Severity, Standing, Survey, Tls,
+        Voter, survey,
     };
+
+    pub use crate::survey::{quorum_init, quorum_status};
 }
 
 /// What only the ZooKeeper store has: its own options.
@@ -126,7 +129,7 @@ pub use fencelock_engine::{Error, ErrorKind, HoldId, Name, OwnerId, Token};
 pub use guard::Guard;
 pub use hold_events::{Lost, Wanted};
 pub use lock::Lock;
-pub use metrics::{Bucket, Histogram, Metrics};
+pub use metrics::{Bucket, Histogram, Metrics, ServerMetrics};
 pub use rw_lock::RwLock;
 pub use semaphore::Semaphore;
 pub use survey::survey;

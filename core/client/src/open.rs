@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fencelock_engine::transport::{Capabilities, Transport};
-use fencelock_engine::{Keeping, Name, Place};
+use fencelock_engine::{Keeping, Name, Options, Place};
 use tokio::runtime::Handle;
 
 #[cfg(any(feature = "redis", feature = "zookeeper"))]
@@ -31,6 +31,7 @@ impl StoreOptions {
             let scheme = match redis.address {
                 fencelock_redis::Address::Sentinel(_) => "redis+sentinel",
                 fencelock_redis::Address::Cluster(_) => "redis+cluster",
+                fencelock_redis::Address::Quorum(_) => "redis+quorum",
                 _ => "redis",
             };
             let text = format!("{scheme}://{}", redis.address);
@@ -128,7 +129,7 @@ impl Store {
             #[cfg(feature = "sqlite")]
             Store::Sqlite(_) => fencelock_sqlite::CAPABILITIES,
             #[cfg(feature = "redis")]
-            Store::Redis(_) => fencelock_redis::CAPABILITIES,
+            Store::Redis(options) => fencelock_redis::capabilities(options),
             #[cfg(feature = "zookeeper")]
             Store::ZooKeeper(_) => fencelock_zookeeper::CAPABILITIES,
         }
@@ -141,6 +142,26 @@ impl Store {
             Store::ZooKeeper(_) => Keeping::Session,
             #[allow(unreachable_patterns)]
             _ => Keeping::Leases,
+        }
+    }
+
+    /// The longest lease that it keeps, where that is its own affair.
+    pub(crate) fn longest_lease(&self) -> Option<Duration> {
+        match self {
+            #[cfg(feature = "redis")]
+            Store::Redis(options) => fencelock_redis::longest_lease(options),
+            #[allow(unreachable_patterns)]
+            _ => None,
+        }
+    }
+
+    /// What the client counts with is of use to a store that counts votes.
+    pub(crate) fn count_with(&mut self, client: &Options) {
+        match self {
+            #[cfg(feature = "redis")]
+            Store::Redis(options) => options.client = client.clone(),
+            #[allow(unreachable_patterns)]
+            _ => _ = client,
         }
     }
 

@@ -33,7 +33,7 @@ pub struct StoreUrl {
 }
 
 /// Schemes that are meant to come.
-const PLANNED: [&str; 4] = ["redis+quorum", "postgres", "postgresql", "mysql"];
+const PLANNED: [&str; 3] = ["postgres", "postgresql", "mysql"];
 
 impl StoreUrl {
     /// Reads a URL.
@@ -46,8 +46,8 @@ impl StoreUrl {
     }
 
     /// The scheme: `memory`, `sqlite`, `redis`, `rediss`, `redis+unix`, `redis+sentinel`,
-    /// `rediss+sentinel`, `redis+cluster`, `rediss+cluster` (or `valkey…`, which mean the same), `zk` or
-    /// `zks`.
+    /// `rediss+sentinel`, `redis+cluster`, `rediss+cluster`, `redis+quorum`, `rediss+quorum` (or `valkey…`,
+    /// which mean the same), `zk` or `zks`.
     pub fn scheme(&self) -> &str {
         self.text.split_once(':').map_or("", |(scheme, _)| scheme)
     }
@@ -71,9 +71,8 @@ impl StoreUrl {
             "sqlite" => Kind::Sqlite,
             "redis" | "rediss" | "redis+unix" | "valkey" | "valkeys" | "valkey+unix"
             | "redis+sentinel" | "rediss+sentinel" | "valkey+sentinel" | "valkeys+sentinel"
-            | "redis+cluster" | "rediss+cluster" | "valkey+cluster" | "valkeys+cluster" => {
-                Kind::Redis
-            }
+            | "redis+cluster" | "rediss+cluster" | "valkey+cluster" | "valkeys+cluster"
+            | "redis+quorum" | "rediss+quorum" | "valkey+quorum" | "valkeys+quorum" => Kind::Redis,
             "zk" | "zks" => Kind::ZooKeeper,
             planned if PLANNED.contains(&planned) => {
                 return Err(Error::new(
@@ -91,7 +90,7 @@ impl StoreUrl {
                 };
                 return Err(invalid(format!(
                     "unknown store{named}; there are memory:, sqlite:, redis://, rediss://, \
-                     redis+unix://, redis+sentinel://, redis+cluster://, zk:// and zks://"
+                     redis+unix://, redis+sentinel://, redis+cluster://, redis+quorum://, zk:// and zks://"
                 )));
             }
         };

@@ -31,6 +31,14 @@ macro_rules! on_every_store {
                 }
             }
         )*)* }
+        mod quorum { $($(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                if let Some(world) = crate::World::quorum() {
+                    crate::suite::$module::$case(&world).await
+                }
+            }
+        )*)* }
         mod sentinel { $($(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
@@ -168,6 +176,14 @@ macro_rules! blocking_on_every_store {
             #[test]
             fn $case() {
                 if let Some(world) = crate::World::cluster() {
+                    crate::suite::blocking::$case(&world)
+                }
+            }
+        )* }
+        mod blocking_quorum { $(
+            #[test]
+            fn $case() {
+                if let Some(world) = crate::World::quorum() {
                     crate::suite::blocking::$case(&world)
                 }
             }

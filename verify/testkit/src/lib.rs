@@ -2,6 +2,7 @@
 //!
 //! Servers are real processes: [`RedisServer`] finds the binary in `REDIS_SERVER` or in the path,
 //! [`RedisSentinels`] runs a master, replicas and Sentinels by it, [`RedisCluster`] a cluster of six,
+//! [`RedisQuorum`] servers that know nothing of each other,
 //! and [`ZooKeeper`] runs the jars of Debian's package or of `ZOOKEEPER_CLASSPATH`; both end with
 //! the test process whatever happens to that. [`Proxy`] stands between a client and a server and
 //! loses, delays or cuts what passes; [`Network`] is a network of its own, whose cables can be cut.
@@ -22,6 +23,7 @@ mod proxy;
 pub mod recorder;
 mod redis_builder;
 mod redis_cluster;
+mod redis_quorum;
 mod redis_sentinels;
 mod redis_server;
 mod wait;
@@ -43,6 +45,7 @@ pub use port::free_port;
 pub use proxy::{Counts, Fault, Proxy};
 pub use redis_builder::RedisBuilder;
 pub use redis_cluster::{ClusterBuilder, RedisCluster};
+pub use redis_quorum::{QuorumBuilder, RedisQuorum};
 pub use redis_sentinels::{RedisSentinels, SentinelsBuilder};
 pub use redis_server::RedisServer;
 pub use wait::{eventually, leave_out, skip_servers};

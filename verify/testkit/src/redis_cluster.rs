@@ -20,6 +20,7 @@ pub struct ClusterBuilder {
     password: Option<String>,
     lines: Vec<String>,
     replicas: bool,
+    tls: bool,
     places: Vec<Place>,
 }
 
@@ -28,6 +29,14 @@ impl ClusterBuilder {
     #[must_use]
     pub fn masters_alone(mut self) -> ClusterBuilder {
         self.replicas = false;
+        self
+    }
+
+    /// The servers listen by TLS as well, each with an authority of its own. They tell of each other by the
+    /// ports without it.
+    #[must_use]
+    pub fn tls(mut self) -> ClusterBuilder {
+        self.tls = true;
         self
     }
 
@@ -82,6 +91,9 @@ impl ClusterBuilder {
 
     fn server(&self) -> RedisBuilder {
         let mut builder = RedisServer::builder().in_cluster();
+        if self.tls {
+            builder = builder.tls(false);
+        }
         for line in [
             "cluster-node-timeout 2000",
             "cluster-replica-validity-factor 0",
@@ -113,7 +125,8 @@ pub struct RedisCluster {
 impl RedisCluster {
     /// How it is to be started.
     pub fn builder() -> ClusterBuilder {
-        ClusterBuilder { password: None, lines: Vec::new(), replicas: true, places: Vec::new() }
+        let (lines, places) = (Vec::new(), Vec::new());
+        ClusterBuilder { password: None, lines, replicas: true, tls: false, places }
     }
 
     /// Starts it as it comes.

@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// One server, as the callers' threads see it.
 struct Lane {
+    /// Where it is.
+    node: Node,
     shared: Arc<Shared>,
     /// Something was enqueued since it was flushed last.
     unsent: AtomicBool,
@@ -120,6 +122,11 @@ impl Cluster {
                 lane.shared.flush();
             }
         }
+    }
+
+    /// What the server of a lane is called.
+    pub(crate) fn server(&self, lane: LaneId) -> Option<String> {
+        self.inner.lane(lane).map(|lane| lane.node.to_string())
     }
 
     pub(crate) fn doubt(&self, doubt: Doubt) {
@@ -291,7 +298,7 @@ impl Keeper {
     fn open(&mut self, lane: LaneId, node: Node) {
         let shared = match self.inner.lane(lane) {
             Some(lane) => Arc::clone(&lane.shared),
-            None => match self.add(lane) {
+            None => match self.add(lane, &node) {
                 Some(shared) => shared,
                 None => return,
             },
@@ -308,7 +315,7 @@ impl Keeper {
     }
 
     /// Lanes are numbered as they come.
-    fn add(&self, lane: LaneId) -> Option<Arc<Shared>> {
+    fn add(&self, lane: LaneId, node: &Node) -> Option<Arc<Shared>> {
         let codec = Codec::new(self.client.clone(), &self.options.prefix).ok()?.in_cluster();
         let (sink, words) = (Arc::clone(&self.inner.sink), self.inner.words.clone());
         let shared = Arc::new(Shared::in_cluster(codec, sink, lane, words));
@@ -316,7 +323,8 @@ impl Keeper {
         if lanes.len() + 1 != usize::from(lane.0) {
             return None;
         }
-        lanes.push(Arc::new(Lane { shared: Arc::clone(&shared), unsent: AtomicBool::new(false) }));
+        let (node, unsent) = (node.clone(), AtomicBool::new(false));
+        lanes.push(Arc::new(Lane { node, shared: Arc::clone(&shared), unsent }));
         if self.inner.closed.load(Ordering::Acquire) {
             shared.close();
         }
@@ -365,7 +373,8 @@ mod tests {
         let codec = Codec::new(client, "fl:").unwrap();
         // It has no connection: what is flushed is answered as not sent.
         let shared = Arc::new(Shared::in_cluster(codec, sink, id, words.clone()));
-        let lane = Arc::new(Lane { shared, unsent: AtomicBool::new(false) });
+        let node = Node { host: "h".to_owned(), port: 1 };
+        let lane = Arc::new(Lane { node, shared, unsent: AtomicBool::new(false) });
         let closed = AtomicBool::new(false);
         let lanes = RwLock::new(vec![lane]);
         let inner = Arc::new(Inner { sink: Arc::clone(&count) as _, lanes, words, closed });

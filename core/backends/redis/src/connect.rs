@@ -75,6 +75,12 @@ pub(crate) async fn dial(options: &Options, node: Option<Node>) -> Result<Stream
             };
             reach(options, node, cluster.tls).await
         }
+        (Address::Quorum(quorum), node) => {
+            let Some(node) = node.as_ref().or(quorum.nodes.first()) else {
+                return Err(NoSession::Later("no server of the quorum is named".to_owned()));
+            };
+            reach(options, quorum.map.get(node).unwrap_or(node), quorum.tls).await
+        }
         (Address::Tcp { host, port }, _) => {
             reach(options, &Node { host: host.clone(), port: *port }, false).await
         }

@@ -1,10 +1,12 @@
 //! The Redis store of Fencelock: one connection to one server, made anew by itself when it breaks, or
-//! when Sentinels say that another server is the master; of a cluster, one to each of its masters.
+//! when Sentinels say that another server is the master; of a cluster, one to each of its masters; of a
+//! quorum, one to each server.
 //!
 //! [`open`] gives a [`RedisTransport`]; [`Options`] says where the server is and how to log in;
 //! [`survey`] tells an operator what a server is like and what to mend. What is said over the
 //! connection is decided elsewhere, in [`fencelock_engine::redis`].
 
+mod clock;
 mod cluster;
 mod cluster_findings;
 mod connect;
@@ -17,6 +19,9 @@ mod lookup;
 mod options;
 mod pump;
 mod quiet;
+mod quorum;
+mod quorum_findings;
+mod quorum_status;
 mod sentinel_findings;
 mod sentinel_url;
 mod sentinels;
@@ -38,8 +43,10 @@ mod tests;
 pub use credentials::{Credentials, CredentialsFuture};
 pub use fencelock_engine::redis::Node;
 pub use fencelock_engine::redis::session::{Login, Protocol};
-pub use options::{Address, Cluster, Options, Sentinel, Tls};
+pub use options::{Address, Cluster, Options, Quorum, Sentinel, Tls};
+pub use quorum_findings::findings;
+pub use quorum_status::{QuorumStatus, Standing, Voter, quorum_init, quorum_status};
 pub use survey::{Finding, Severity, Survey, survey};
 pub use survey_cluster::{ClusterSurvey, Member};
 pub use survey_sentinels::{Replica, SentinelSurvey};
-pub use transport::{CAPABILITIES, RedisTransport, open, places};
+pub use transport::{CAPABILITIES, RedisTransport, capabilities, longest_lease, open, places};

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fencelock_engine::options::{self, MIN_LEASE, Options as ClientOptions};
 use fencelock_engine::redis::session::{Login, Protocol};
 use fencelock_engine::redis::{Codec, Node};
 use fencelock_engine::{Error, ErrorKind};
@@ -14,6 +15,12 @@ use crate::credentials::Credentials;
 
 /// The default beginning of every key and channel.
 pub const DEFAULT_PREFIX: &str = "fl:";
+
+/// The longest lease with a quorum, unless said otherwise.
+const MAX_LEASE: Duration = Duration::from_secs(60);
+
+/// More servers cost more than they forgive.
+const MOST_SERVERS: usize = 15;
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +45,8 @@ pub enum Address {
     Sentinel(Box<Sentinel>),
     /// All masters of a cluster.
     Cluster(Box<Cluster>),
+    /// A majority of independent servers.
+    Quorum(Box<Quorum>),
 }
 
 impl Address {
@@ -47,6 +56,7 @@ impl Address {
             Address::Tls { .. } => true,
             Address::Sentinel(sentinel) => sentinel.tls,
             Address::Cluster(cluster) => cluster.tls,
+            Address::Quorum(quorum) => quorum.tls,
             Address::Tcp { .. } | Address::Unix(_) => false,
         }
     }
@@ -95,6 +105,74 @@ impl Cluster {
     }
 }
 
+/// Independent servers, most of which must agree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quorum {
+    /// The servers, by the names that all clients use, in any order: three at least, and an odd number, since
+    /// one more to an odd number must be asked and forgives no more failures.
+    pub nodes: Vec<Node>,
+    /// Whether they are reached by TLS.
+    pub tls: bool,
+    /// By which address a server is reached from here, where that is not its name.
+    pub map: BTreeMap<Node, Node>,
+    /// The longest lease that anybody asks for, and for how long a server that has forgotten gives no votes.
+    /// All clients must say the same. Default 60 s.
+    pub max_lease: Duration,
+}
+
+impl Quorum {
+    /// Servers without TLS, which are reached by their names.
+    pub fn new(nodes: Vec<Node>) -> Quorum {
+        Quorum { nodes, tls: false, map: BTreeMap::new(), max_lease: MAX_LEASE }
+    }
+
+    /// Which of them are needed: more than half.
+    pub fn majority(&self) -> usize {
+        self.nodes.len() / 2 + 1
+    }
+
+    /// The servers in the order in which all clients have them.
+    pub(crate) fn sorted(&self) -> Vec<Node> {
+        let mut names = self.nodes.clone();
+        names.sort_by_key(Node::to_string);
+        names
+    }
+
+    /// How a server is reached from here.
+    pub(crate) fn reached(&self, name: &Node) -> Node {
+        self.map.get(name).unwrap_or(name).clone()
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let mut names = self.sorted();
+        names.dedup();
+        if names.len() < self.nodes.len() {
+            return Err(invalid("a server of the quorum is named twice: it would vote twice"));
+        }
+        if names.len() < 3 {
+            return Err(invalid(
+                "a quorum has three servers or more: redis+quorum://h1,h2,h3; of two, both are needed, \
+                 and one alone is redis://",
+            ));
+        }
+        if names.len() > MOST_SERVERS {
+            return Err(invalid(format!(
+                "a quorum has {MOST_SERVERS} servers at the most: each is asked for every lock"
+            )));
+        }
+        if let Some(node) = self.map.keys().find(|node| !self.nodes.contains(node)) {
+            return Err(invalid(format!(
+                "map says how to reach {node}, which the URL does not name: name the server as every \
+                 client does, and write name=address in map"
+            )));
+        }
+        if self.max_lease < MIN_LEASE || self.max_lease > options::MAX_LEASE {
+            return Err(invalid("max_lease must lie between 100 ms and 7 days"));
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -107,6 +185,7 @@ impl fmt::Display for Address {
                 write!(f, "{}/{}", all(&sentinel.nodes), sentinel.master)
             }
             Address::Cluster(cluster) => f.write_str(&all(&cluster.nodes)),
+            Address::Quorum(quorum) => f.write_str(&all(&quorum.nodes)),
         }
     }
 }
@@ -160,6 +239,8 @@ pub struct Options {
     pub tls: Tls,
     /// Which protocol to speak. Default: RESP3 when the server has it.
     pub protocol: Protocol,
+    /// What the client counts with: the votes of a quorum are counted by it. A client sets its own.
+    pub client: ClientOptions,
 }
 
 impl Options {
@@ -176,7 +257,15 @@ impl Options {
             backoff_max: Duration::from_secs(1),
             tls: Tls::default(),
             protocol: Protocol::Auto,
+            client: ClientOptions::default(),
         }
+    }
+
+    /// These, for one of several servers.
+    pub(crate) fn of_server(&self, node: Node, tls: bool) -> Options {
+        let Node { host, port } = node;
+        let address = if tls { Address::Tls { host, port } } else { Address::Tcp { host, port } };
+        Options { address, ..self.clone() }
     }
 
     /// Takes over address, user, password, database and protocol of a client of the `redis` crate.
@@ -269,6 +358,9 @@ impl Options {
             if self.db != 0 {
                 return Err(invalid("a cluster has database 0 only: leave the number out"));
             }
+        }
+        if let Address::Quorum(quorum) = &self.address {
+            quorum.check()?;
         }
         #[cfg(not(unix))]
         if matches!(self.address, Address::Unix(_)) {

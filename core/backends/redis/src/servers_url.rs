@@ -1,13 +1,16 @@
 //! URLs that name several servers, which the url crate does not read.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use fencelock_engine::Error;
 use fencelock_engine::redis::Node;
 
-use crate::options::{Address, Cluster, Options, invalid};
+use crate::options::{Address, Cluster, Options, Quorum, invalid};
 
 const FORM: &str = "write redis+cluster://h1,h2,h3, with a port where it is not 6379";
+
+const QUORUM_FORM: &str = "write redis+quorum://h1,h2,h3, with a port where it is not 6379";
 
 /// A server's usual port.
 const PORT: u16 = 6379;
@@ -80,10 +83,35 @@ pub(crate) fn cluster(text: &str) -> Result<(Cluster, String), Error> {
     Ok((cluster, parts.of_one(parts.path)))
 }
 
-/// Takes a parameter that only a cluster has; false when it is none of these.
-pub(crate) fn set(options: &mut Options, name: &str, value: &str) -> Result<bool, Error> {
+/// A URL of a quorum, as the address and the URL of one server. Names of hosts have no upper case: all clients must
+/// write the same.
+pub(crate) fn quorum(text: &str) -> Result<(Quorum, String), Error> {
+    let parts = Parts::of(text, QUORUM_FORM)?;
+    let nodes = parts.nodes(PORT, QUORUM_FORM)?.into_iter().map(lower).collect();
+    let mut quorum = Quorum::new(nodes);
+    quorum.tls = parts.tls;
+    Ok((quorum, parts.of_one(parts.path)))
+}
+
+fn lower(node: Node) -> Node {
+    Node { host: node.host.to_ascii_lowercase(), port: node.port }
+}
+
+/// Takes a parameter that only a cluster or a quorum has; false when it is none of these. `duration` reads
+/// a time.
+pub(crate) fn set(
+    options: &mut Options,
+    name: &str,
+    value: &str,
+    duration: impl Fn(&str, &str) -> Result<Duration, Error>,
+) -> Result<bool, Error> {
     match (&mut options.address, name) {
         (Address::Cluster(cluster), "map") => cluster.map = map(value)?,
+        (Address::Quorum(quorum), "map") => {
+            let pairs = map(value)?.into_iter();
+            quorum.map = pairs.map(|(name, reached)| (lower(name), reached)).collect();
+        }
+        (Address::Quorum(quorum), "max_lease") => quorum.max_lease = duration(name, value)?,
         _ => return Ok(false),
     }
     Ok(true)

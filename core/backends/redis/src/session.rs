@@ -72,6 +72,7 @@ pub(crate) async fn run(options: Options, client: ClientId, shared: Arc<Shared>)
         protocol: options.protocol,
         server,
         cluster: shared.is_in_cluster(),
+        charter: shared.charter().cloned(),
         tls: options.address.is_tls(),
         connect_timeout: options.connect_timeout,
         backoff_min: options.backoff_min,
@@ -253,6 +254,7 @@ impl<'a> Host<'a> {
     fn up(&mut self, session: Session) {
         let Session { node, mut codec, main, apart, inbox, denied } = session;
         codec.set_wide(self.shared.wide());
+        let birth = codec.birth().cloned();
         handshake::told(denied.as_deref());
         self.server.clone_from(&self.dialled);
         let (stream, pushes) = (self.main.take(), self.apart.take());
@@ -263,7 +265,7 @@ impl<'a> Host<'a> {
         let apart = pushes.zip(apart);
         tracing::info!(server = %self.server, ?inbox, separate = apart.is_some(), "connected");
         let pump = Pump::new(Arc::clone(&self.shared), codec, (stream, main), apart);
-        self.shared.up(pump.link(), pump.sockets(), inbox);
+        self.shared.up(pump.link(), pump.sockets(), inbox, birth);
         self.pump = Some(pump);
     }
 }

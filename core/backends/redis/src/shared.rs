@@ -10,7 +10,7 @@ use atomic_waker::AtomicWaker;
 use fencelock_engine::event::Event;
 use fencelock_engine::redis::cluster::Redirected;
 use fencelock_engine::redis::session::{Asked, Guarded};
-use fencelock_engine::redis::{Codec, Inbox, Wide};
+use fencelock_engine::redis::{Birth, Charter, Codec, Inbox, Wide};
 use fencelock_engine::reply::Failure;
 use fencelock_engine::request::{Request, RequestId};
 use fencelock_engine::time::Time;
@@ -62,6 +62,8 @@ pub(crate) struct Shared {
     lane: LaneId,
     /// Who keeps the map of slots, where the server is one of a cluster.
     cluster: Option<UnboundedSender<Word>>,
+    /// What it must agree to, where it is one of a quorum.
+    charter: Option<Charter>,
     closed: AtomicBool,
     since: Instant,
     /// The pump is asked to look at the state.
@@ -84,6 +86,21 @@ impl Shared {
         Shared::of(codec, sink, lane, Some(cluster))
     }
 
+    /// A server of a quorum.
+    pub(crate) fn in_quorum(codec: Codec, sink: Arc<dyn Sink>, charter: Charter) -> Shared {
+        Shared { charter: Some(charter), ..Shared::new(codec, sink) }
+    }
+
+    /// What the server must agree to, where it is one of a quorum.
+    pub(crate) fn charter(&self) -> Option<&Charter> {
+        self.charter.as_ref()
+    }
+
+    /// What it last said of itself, where it is one of a quorum.
+    pub(crate) fn birth(&self) -> Option<Birth> {
+        self.state().asked.birth().cloned()
+    }
+
     fn of(
         codec: Codec,
         sink: Arc<dyn Sink>,
@@ -101,6 +118,7 @@ impl Shared {
             sink,
             lane,
             cluster,
+            charter: None,
             closed: AtomicBool::new(false),
             since: Instant::now(),
             attention: AtomicBool::new(false),
@@ -301,10 +319,17 @@ impl Shared {
     // ----- pump -----
 
     /// Takes requests from now on.
-    pub(crate) fn up(&self, link: Arc<Link>, sockets: Vec<i32>, inbox: Inbox) {
+    pub(crate) fn up(
+        &self,
+        link: Arc<Link>,
+        sockets: Vec<i32>,
+        inbox: Inbox,
+        birth: Option<Birth>,
+    ) {
         let mut state = self.state();
         state.epoch += 1;
         let epoch = state.epoch;
+        state.asked.set_birth(birth);
         state.asked.begin(inbox);
         if !self.is_closed() {
             if let Some(watcher) = &state.watcher {
@@ -323,6 +348,12 @@ impl Shared {
             line.link.forsake();
         }
         end(&mut state.asked);
+    }
+
+    /// Whether an answer is awaited.
+    pub(crate) fn is_owed(&self) -> bool {
+        let state = self.state();
+        state.line.is_some() && state.asked.is_owed()
     }
 
     /// Whether the engine doubts the connection.

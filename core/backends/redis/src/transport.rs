@@ -2,16 +2,18 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fencelock_engine::redis::{Codec, cluster};
 use fencelock_engine::request::Request;
-use fencelock_engine::transport::{Capabilities, Doubt, Sink, Transport, Watcher};
-use fencelock_engine::{ClientId, Error, Name, Place};
+use fencelock_engine::transport::{Capabilities, Doubt, Farewell, Sink, Transport, Watcher};
+use fencelock_engine::{ClientId, Error, LaneId, Name, Place};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use crate::cluster::Cluster;
 use crate::options::{Address, Options};
+use crate::quorum::Quorum;
 use crate::session;
 use crate::shared::Shared;
 
@@ -28,12 +30,36 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     permits: true,
 };
 
+/// What a quorum can do: co-holders of one owner would not know its token, and no reader or permit is counted
+/// at several servers.
+const QUORUM: Capabilities = Capabilities {
+    store: "redis quorum",
+    owners: false,
+    shared: false,
+    permits: false,
+    ..CAPABILITIES
+};
+
+/// What Redis can do where it is so.
+pub fn capabilities(options: &Options) -> Capabilities {
+    if matches!(options.address, Address::Quorum(_)) { QUORUM } else { CAPABILITIES }
+}
+
+/// The longest lease that may be asked for, where it must be agreed on.
+pub fn longest_lease(options: &Options) -> Option<Duration> {
+    match &options.address {
+        Address::Quorum(quorum) => Some(quorum.max_lease),
+        _ => None,
+    }
+}
+
 /// Where a name's place is, of a cluster: an engine must know it before it is asked for a lock.
 pub fn places(options: &Options) -> Option<fn(&Name) -> Place> {
     matches!(options.address, Address::Cluster(_)).then_some(cluster::place)
 }
 
-/// Connections to a Redis server, or to each master of a cluster, made anew by themselves when they break.
+/// Connections to a Redis server, to each master of a cluster, or to each server of a quorum, made anew by
+/// themselves when they break.
 ///
 /// Closing or dropping it ends its tasks.
 pub struct RedisTransport(Kind);
@@ -41,6 +67,7 @@ pub struct RedisTransport(Kind);
 enum Kind {
     One(One),
     Many(Cluster),
+    Most(Quorum),
 }
 
 /// One server.
@@ -66,6 +93,10 @@ pub fn open(
         let cluster = Cluster::open(options, client, sink, runtime)?;
         return Ok(Arc::new(RedisTransport(Kind::Many(cluster))));
     }
+    if matches!(options.address, Address::Quorum(_)) {
+        let quorum = Quorum::open(options, client, sink, runtime)?;
+        return Ok(Arc::new(RedisTransport(Kind::Most(quorum))));
+    }
     let plain = !options.address.is_tls();
     let codec = Codec::new(client.clone(), &options.prefix)?;
     let shared = Arc::new(Shared::new(codec, sink));
@@ -78,6 +109,7 @@ impl Transport for RedisTransport {
         match &self.0 {
             Kind::One(one) => one.shared.enqueue(request),
             Kind::Many(cluster) => cluster.enqueue(request),
+            Kind::Most(quorum) => quorum.enqueue(request),
         }
     }
 
@@ -85,6 +117,7 @@ impl Transport for RedisTransport {
         match &self.0 {
             Kind::One(one) => one.shared.flush(),
             Kind::Many(cluster) => cluster.flush(),
+            Kind::Most(quorum) => quorum.flush(),
         }
     }
 
@@ -92,6 +125,15 @@ impl Transport for RedisTransport {
         match &self.0 {
             Kind::One(one) => one.shared.doubt(doubt),
             Kind::Many(cluster) => cluster.doubt(doubt),
+            // Each server is doubted by itself.
+            Kind::Most(_) => {}
+        }
+    }
+
+    fn server(&self, lane: LaneId) -> Option<String> {
+        match &self.0 {
+            Kind::One(_) | Kind::Most(_) => None,
+            Kind::Many(cluster) => cluster.server(lane),
         }
     }
 
@@ -102,14 +144,22 @@ impl Transport for RedisTransport {
                 one.task.abort();
             }
             Kind::Many(cluster) => cluster.close(),
+            Kind::Most(quorum) => quorum.close(),
         }
     }
 
-    /// Of a cluster not all comes by the sockets of the requests.
+    fn farewell(&self) -> Option<Farewell> {
+        match &self.0 {
+            Kind::Most(quorum) => Some(quorum.farewell()),
+            Kind::One(_) | Kind::Many(_) => None,
+        }
+    }
+
+    /// Of a cluster, or a quorum, not all comes by the sockets of the requests.
     fn watch(&self, watcher: Arc<dyn Watcher>) -> bool {
         match &self.0 {
             Kind::One(one) => cfg!(unix) && one.plain && one.shared.watch(watcher),
-            Kind::Many(_) => false,
+            Kind::Many(_) | Kind::Most(_) => false,
         }
     }
 }

@@ -18,7 +18,8 @@ impl Options {
     /// and `tls_key`; or `redis+sentinel://user:password@h1,h2:26379,h3/master/db`, also
     /// `rediss+sentinel://…`, with `sentinel_user`, `sentinel_password`, `sentinel_tls` (yes or no) and
     /// `map` (`seen=host:port,…`) besides; or `redis+cluster://user:password@h1,h2:7000`, also
-    /// `rediss+cluster://…`, with `map` besides.
+    /// `rediss+cluster://…`, with `map` besides; or `redis+quorum://user:password@h1,h2,h3/db`, also
+    /// `rediss+quorum://…`, with `map` (`name=host:port,…`) and `max_lease` besides.
     ///
     /// # Errors
     /// [`fencelock_engine::ErrorKind::InvalidArgument`] names the part that is unknown or wrong; it never shows a
@@ -39,6 +40,10 @@ fn parse(text: &str) -> Result<Options, Error> {
         let (cluster, rest) = servers_url::cluster(text)?;
         return one_server(&rest, Some(Address::Cluster(Box::new(cluster))));
     }
+    if scheme.ends_with("+quorum") {
+        let (quorum, rest) = servers_url::quorum(text)?;
+        return one_server(&rest, Some(Address::Quorum(Box::new(quorum))));
+    }
     one_server(text, None)
 }
 
@@ -53,7 +58,7 @@ fn one_server(text: &str, several: Option<Address>) -> Result<Options, Error> {
         other => {
             return Err(invalid(format!(
                 "'{other}://' is not a Redis URL: use redis://, rediss://, redis+unix://, \
-                 redis+sentinel:// or redis+cluster://"
+                 redis+sentinel://, redis+cluster:// or redis+quorum://"
             )));
         }
     };
@@ -95,6 +100,7 @@ fn take_parameters(
     let mut ours = Vec::new();
     let mut theirs = Vec::new();
     let sentinels = matches!(several, Some(Address::Sentinel(_)));
+    let quorum = matches!(several, Some(Address::Quorum(_)));
     let secret = url.query().is_some_and(|query| query.contains('@'));
     for (name, value) in url.query_pairs() {
         match name.as_ref() {
@@ -106,6 +112,7 @@ fn take_parameters(
             "sentinel_user" | "sentinel_password" | "sentinel_tls" if sentinels => {
                 ours.push((name.into_owned(), value.into_owned()))
             }
+            "max_lease" if quorum => ours.push((name.into_owned(), value.into_owned())),
             "map" if several.is_some() => ours.push((name.into_owned(), value.into_owned())),
             // A '?' in a password makes a parameter of what follows it.
             _ if secret => {
@@ -123,6 +130,7 @@ fn take_parameters(
                         None => "",
                         Some(_) if sentinels =>
                             ", sentinel_user, sentinel_password, sentinel_tls, map",
+                        Some(_) if quorum => ", map, max_lease",
                         Some(_) => ", map",
                     }
                 )));
@@ -142,7 +150,7 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), Error> {
     {
         return Ok(());
     }
-    if servers_url::set(options, name, value)? {
+    if servers_url::set(options, name, value, duration)? {
         return Ok(());
     }
     match name {

@@ -133,5 +133,9 @@ fn servers_that_take_over_from_each_other_have_clocks_that_may_differ() {
             assert_eq!(url.to_string(), format!("{name}+{kind}://***@h1,h2/0"));
         }
         assert!(!StoreUrl::parse(&format!("{name}://h")).unwrap().takes_over());
+        // A quorum's servers do not.
+        let url = StoreUrl::parse(&format!("{name}+quorum://u:p@h1,h2,h3/0")).unwrap();
+        assert_eq!((url.kind, url.takes_over()), (Kind::Redis, false));
+        assert_eq!(url.to_string(), format!("{name}+quorum://***@h1,h2,h3/0"));
     }
 }

@@ -320,7 +320,7 @@ pub fn p11_a_dropped_guard_frees_the_lock_without_another_call(world: &World) {
     let (client, other) = (world.blocking(), world.blocking());
     drop(client.lock("dropped").unwrap().acquire().unwrap());
     let next = other.lock("dropped").unwrap().acquire_timeout(LIMIT).unwrap();
-    assert_eq!(next.previous_abandoned(), Abandoned::No);
+    world.assert_released(next.previous_abandoned());
 }
 
 /// In a destructor of a thread's own data, which may run after those of everybody else's.

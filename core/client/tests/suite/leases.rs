@@ -106,7 +106,12 @@ pub async fn p08_broken_holds_are_told(world: &World) {
     let guard = client.lock("broken").unwrap().acquire().await.unwrap();
     let seen = operator.inspect("broken").await.unwrap().unwrap().token;
     let broken = |token| operator.break_lock("broken", token);
-    assert_eq!(broken(seen - 1).await.unwrap(), Broken::ChangedHands(seen));
+    let earlier = broken(seen - 1).await.unwrap();
+    // Of several votes a stranger may see another than before: each has a number of its own.
+    if client.capabilities().store != "redis quorum" {
+        assert_eq!(earlier, Broken::ChangedHands(seen));
+    }
+    assert!(matches!(earlier, Broken::ChangedHands(_)), "{earlier:?}");
     assert_eq!(broken(seen).await.unwrap(), Broken::Ended(1));
     let reason = soon("the loss", guard.lost()).await;
     assert!(matches!(reason, LossReason::Broken | LossReason::Gone), "{reason:?}");
@@ -114,7 +119,12 @@ pub async fn p08_broken_holds_are_told(world: &World) {
     assert_eq!(broken(seen).await.unwrap(), Broken::NotHeld);
     // The answer to a break was lost: repeated, it ends nobody who came later.
     let next = client.lock("broken").unwrap().acquire().await.unwrap();
-    assert_eq!(broken(seen).await.unwrap(), Broken::ChangedHands(next.token().get()));
+    let later = broken(seen).await.unwrap();
+    if client.capabilities().store != "redis quorum" {
+        assert_eq!(later, Broken::ChangedHands(next.token().get()));
+    }
+    assert!(matches!(later, Broken::ChangedHands(token) if token > seen), "{later:?}");
+    assert!(next.is_valid());
     next.release().await.unwrap();
 }
 

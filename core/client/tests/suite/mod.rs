@@ -15,9 +15,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use fencelock::{Builder, Client};
+use fencelock::{Abandoned, Builder, Client};
 use fencelock_testkit::{
-    RedisCluster, RedisSentinels, RedisServer, ZooKeeper, leave_out, skip_servers, team_acl,
+    RedisCluster, RedisQuorum, RedisSentinels, RedisServer, ZooKeeper, leave_out, skip_servers,
+    team_acl,
 };
 use tempfile::TempDir;
 
@@ -113,6 +114,29 @@ impl World {
         Some(World { url, _folder: None })
     }
 
+    /// The same on three servers that know nothing of each other.
+    pub fn quorum() -> Option<World> {
+        static QUORUM: OnceLock<RedisQuorum> = OnceLock::new();
+        if skip_servers() {
+            return None;
+        }
+        let quorum = QUORUM.get_or_init(|| {
+            let longest = Duration::from_secs(600);
+            RedisQuorum::builder().max_lease(longest).start().unwrap()
+        });
+        let user = format!("team-{}", fresh());
+        let prefix = format!("{user}:");
+        let mut acl = team_acl(&user, &prefix);
+        acl.extend(["+info".to_owned(), format!("~{prefix}quorum")]);
+        for (at, server) in quorum.servers.iter().enumerate() {
+            server.cli(&acl.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+            quorum.init_of(at, &prefix).unwrap();
+        }
+        let nodes = quorum.direct_url().replace("redis+quorum://", "");
+        let url = format!("redis+quorum://{user}:a-long-password@{nodes}&prefix={prefix}");
+        Some(World { url, _folder: None })
+    }
+
     /// A chroot of its own on a server that all cases share; `None` when servers are left out.
     pub fn zookeeper() -> Option<World> {
         static SERVER: OnceLock<ZooKeeper> = OnceLock::new();
@@ -149,6 +173,14 @@ impl World {
 
     pub fn blocking(&self) -> fencelock::blocking::Client {
         self.builder().connect_blocking().unwrap()
+    }
+
+    /// The holder before released. Of a quorum a server may have missed that hold, and then the votes differ.
+    pub fn assert_released(&self, told: Abandoned) {
+        match self.url.contains("+quorum://") {
+            true => assert_ne!(told, Abandoned::Yes),
+            false => assert_eq!(told, Abandoned::No),
+        }
     }
 
     /// Whether the store lacks what a case is about; says so.

@@ -10,7 +10,7 @@ use crate::engine::flight::Flights;
 use crate::engine::link::Link;
 use crate::engine::slab::Key;
 use crate::event::Event;
-use crate::lane::{LaneId, Place};
+use crate::lane::{LaneId, LaneState, Place};
 use crate::name::Name;
 use crate::request::Op;
 use crate::time::Time;
@@ -32,6 +32,16 @@ pub(crate) struct Lane {
 impl Lane {
     fn new(id: LaneId) -> Lane {
         Lane { link: Link::new(), flights: Flights::on(id), beats: BTreeSet::new() }
+    }
+
+    fn state(&self, lane: LaneId) -> LaneState {
+        LaneState {
+            lane,
+            connected: self.link.takes_work(),
+            requests: self.flights.count(),
+            doubts: self.link.doubts,
+            latency: self.link.latency,
+        }
     }
 }
 
@@ -107,6 +117,12 @@ impl Lanes {
         while self.lanes.len() <= usize::from(lane.0) {
             self.lanes.push(Lane::new(LaneId(self.lanes.len() as u16)));
         }
+    }
+
+    /// What there is to say of each server. Where there are several, the first lane is none.
+    pub fn states(&self) -> Vec<LaneState> {
+        let servers = self.lanes.iter().zip(self.ids()).skip(usize::from(self.has_places()));
+        servers.map(|(lane, id)| lane.state(id)).collect()
     }
 
     pub fn ids(&self) -> impl Iterator<Item = LaneId> + use<> {

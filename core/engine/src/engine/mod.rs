@@ -47,7 +47,7 @@ use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Event, Outcome};
 use crate::hold::{Ask, CallKey, Grant, HoldKey, LockKey, Owner, Patience};
 use crate::id::HoldId;
-use crate::lane::LaneId;
+use crate::lane::{LaneId, LaneState};
 use crate::name::Name;
 use crate::options::Options;
 use crate::reply::RefusalKind;
@@ -273,6 +273,11 @@ impl<C: Clone> Engine<C> {
     /// How many calls wait in this client.
     pub fn waiting(&self) -> usize {
         self.calls.len()
+    }
+
+    /// What there is to say of each of the store's servers.
+    pub fn servers(&self) -> Vec<LaneState> {
+        self.lanes.states()
     }
 
     /// Whether nothing is held and no acquire waits.

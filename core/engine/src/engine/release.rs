@@ -380,7 +380,10 @@ impl<C: Clone> Engine<C> {
         parting.tries += 1;
         let (told, lost) = (parting.told, parting.lost);
         let Some(entry) = self.entries.get(key) else { return };
-        let release = entry.release(told, lost, self.retention(entry));
+        let mut release = entry.release(told, lost, self.retention(entry));
+        // One that was sent to another server is the same there; who waits behind it has been found by none.
+        let sent_on = self.lanes.has_places() && entry.others == 0;
+        release.alone |= sent_on && told && !lost;
         let (lane, purpose) = (entry.lane, Purpose::Release { entry: key });
         let id = self.send(lane, Flight { sent: now, purpose }, Op::Release(release));
         if let Some(entry) = self.entries.get_mut(key) {

@@ -6,7 +6,7 @@ if field then
   local limit, last = arg[4] + 0, field[4]
   local known, waiting = field[1] == '1', field[3]
   if not field[2] and (known and last or not (known or waiting or last)
-      and call('EXISTS', key, KEYS[2], KEYS[3]) == 0)
+      and (not KEYS[2] or call('EXISTS', key, KEYS[2], KEYS[3]) == 0))
     and (not waiting or waiting == '0') and field[5] ~= string.sub(arg[1], 1, 16)
     and now <= limit and limit <= now + (arg[8] or 3000000) * 2 and now < 9006099743113216 then
     local first, floor, told = 0, arg[5] + 1, field[6]
@@ -33,3 +33,5 @@ if field then
     return { now, 0, first, last, arg[3] + 0, (told or 0) + 0 }
   end
 end
+-- While its slot moves a lock is taken by its record alone, or not now.
+if not KEYS[2] then return { err = 'QUEUE' } end

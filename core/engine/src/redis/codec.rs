@@ -4,8 +4,9 @@ use crate::error::{Error, ErrorKind};
 use crate::id::ClientId;
 use crate::name::Name;
 use crate::redis::Value;
+use crate::redis::birth::Birth;
 use crate::redis::key::{decode_name, encode_name};
-use crate::redis::script::{SCRIPTS, SHARDED, Script};
+use crate::redis::script::{QUORUM_SCRIPTS, SCRIPTS, SHARDED, Script};
 use crate::redis::wide::Wide;
 use crate::redis::words::Words;
 use crate::reply::{Failure, Push, Reply};
@@ -67,6 +68,7 @@ pub struct Codec {
     pub(super) secrets: Secrets,
     pub(super) wide: Wide,
     pub(super) cluster: bool,
+    pub(super) birth: Option<Birth>,
 }
 
 impl Codec {
@@ -84,6 +86,7 @@ impl Codec {
             secrets: Secrets::default(),
             wide: Wide::default(),
             cluster: false,
+            birth: None,
         })
     }
 
@@ -92,6 +95,16 @@ impl Codec {
     pub fn in_cluster(mut self) -> Codec {
         self.cluster = true;
         self
+    }
+
+    /// For a server of a quorum, which said this of itself: requests are for that server alone.
+    pub fn set_birth(&mut self, birth: Option<Birth>) {
+        self.birth = birth;
+    }
+
+    /// What the server said of itself, where it is one of a quorum.
+    pub fn birth(&self) -> Option<&Birth> {
+        self.birth.as_ref()
     }
 
     /// Checks a prefix of keys and channels.
@@ -175,6 +188,11 @@ impl Codec {
         &SCRIPTS[..]
     }
 
+    /// All scripts, to be loaded at a server of a quorum.
+    pub fn quorum_scripts() -> &'static [Script] {
+        &QUORUM_SCRIPTS[..]
+    }
+
     /// The same for [`Inbox::Sharded`].
     pub fn sharded_scripts() -> &'static [Script] {
         &SHARDED[..]
@@ -203,8 +221,13 @@ impl Codec {
 
     /// The first `count` of a lock's keys.
     pub(super) fn add_keys(&self, keys: &mut Words, name: &Name, count: usize) {
+        self.add_named(keys, name, &["}", "}:q", "}:z", "}:h", "}:d", "}:-"][..count]);
+    }
+
+    /// Those of a lock's keys that end so.
+    pub(super) fn add_named(&self, keys: &mut Words, name: &Name, ends: &[&str]) {
         let (prefix, name) = (self.prefix.as_bytes(), encode_name(name.as_str()));
-        for end in ["}", "}:q", "}:z", "}:h", "}:d", "}:-"].iter().take(count) {
+        for end in ends {
             keys.push([prefix, b"{", name.as_bytes(), end.as_bytes()]);
         }
     }

@@ -4,8 +4,8 @@ use crate::id::OwnerId;
 use crate::name::Name;
 use crate::redis::codec::{CLUSTER_KEYS, Codec, Command, Inbox, KEYS, NARROW};
 use crate::redis::script::{
-    ACQUIRE_AT, BEAT_AT, BREAK_AT, CONVERT_AT, INSPECT_AT, RELEASE_AT, RESIZE_AT, SCRIPTS, SHARDED,
-    Script,
+    ACQUIRE_AT, BEAT_AT, BREAK_AT, CONVERT_AT, INSPECT_AT, QUORUM_SCRIPTS, RELEASE_AT, RESIZE_AT,
+    SCRIPTS, SHARDED, Script,
 };
 use crate::redis::words::Words;
 use crate::request::{Acquire, Beat, Convert, Mode, Op, Release};
@@ -23,6 +23,20 @@ const LONE: u64 = 4;
 /// In a beat's flags: it names six keys of each lock, as in a cluster.
 const GUARDED: u64 = 8;
 
+/// In a beat's flags: it names the record and the two keys of its holds, which are renewed.
+const SPREAD: u64 = 16;
+
+/// How those end.
+const SPREAD_KEYS: [&str; 3] = ["}", "}:h", "}:d"];
+
+/// Whether the record alone may be enough: of an ordinary owner, who asks for no more than the lock.
+pub(super) fn is_plain(ask: &Acquire) -> bool {
+    ask.mode == Mode::Exclusive
+        && ask.owner.is_none()
+        && ask.attach.is_none()
+        && ask.after.is_none()
+}
+
 fn plain(words: &[&str]) -> Command {
     Command::Plain(words.iter().map(|word| word.as_bytes().to_vec()).collect())
 }
@@ -31,7 +45,8 @@ impl Codec {
     pub(super) fn command(&self, op: &Op) -> Command {
         match op {
             Op::Acquire(ask) => {
-                let keys = self.keys_for(&ask.lock, ask.mode);
+                let alone = is_plain(ask) && self.wide.is_taken_alone(&ask.lock);
+                let keys = if alone { 1 } else { self.keys_for(&ask.lock, ask.mode) };
                 self.script_of(ACQUIRE_AT, &ask.lock, keys, self.acquire(ask))
             }
             // The codec refuses it when it decodes; any harmless command will do.
@@ -46,9 +61,10 @@ impl Codec {
                     args.number(1);
                 }
                 // What is not there is not named: see `redis/release_handed.lua`.
+                let alone = release.alone && !self.wide.is_queued(&release.lock);
                 let keys = match self.keys_for(&release.lock, release.mode) {
-                    NARROW if release.alone => 1,
-                    CLUSTER_KEYS if release.alone && release.mode == Mode::Exclusive => 1,
+                    NARROW if alone => 1,
+                    CLUSTER_KEYS if alone && release.mode == Mode::Exclusive => 1,
                     keys => keys,
                 };
                 self.script_of(RELEASE_AT, &release.lock, keys, args)
@@ -88,16 +104,33 @@ impl Codec {
     }
 
     /// With the first few of the lock's keys.
-    fn script_of(&self, at: usize, name: &Name, count: usize, args: Words) -> Command {
+    fn script_of(&self, at: usize, name: &Name, count: usize, mut args: Words) -> Command {
         let mut keys = Words::with_capacity(KEYS, 40);
         self.add_keys(&mut keys, name, count);
+        if at == ACQUIRE_AT {
+            self.name_server(&mut keys, &mut args, true);
+        }
         Command::Script { script: self.script_at(at), keys, args }
     }
 
     fn script_at(&self, at: usize) -> &'static Script {
+        if self.birth.is_some() {
+            return &QUORUM_SCRIPTS[at];
+        }
         match self.inbox {
             Inbox::Sharded(_) => &SHARDED[at],
             Inbox::Subscribed | Inbox::Polling => &SCRIPTS[at],
+        }
+    }
+
+    /// Names the server of a quorum that is meant, and from when on it gives new votes, if any are asked for:
+    /// see `redis/vote.lua`.
+    fn name_server(&self, keys: &mut Words, args: &mut Words, new: bool) {
+        if let Some(birth) = &self.birth {
+            keys.push([birth.marker()]);
+            args.push([birth.run.as_bytes()]);
+            args.number(birth.at);
+            args.number(if new { birth.votes_from } else { 0 });
         }
     }
 
@@ -162,10 +195,13 @@ impl Codec {
     fn beats(&self, beats: &[Beat]) -> Command {
         let each = beats.iter().map(|beat| self.keys_for(&beat.lock, beat.mode)).max();
         let each = match beats {
+            [beat] if beat.apart && self.wide.is_spread(&beat.lock) => SPREAD_KEYS.len(),
             [beat] if beat.apart => 1,
             _ => each.unwrap_or(NARROW),
         };
+        let spread = matches!(beats, [beat] if beat.apart && each > 1);
         let named = match each {
+            _ if spread => SPREAD,
             1 => LONE,
             KEYS => WIDE,
             CLUSTER_KEYS => GUARDED,
@@ -176,7 +212,10 @@ impl Codec {
         args.push([self.client.as_bytes()]);
         args.number(self.polling() + named);
         for beat in beats {
-            self.add_keys(&mut keys, &beat.lock, each);
+            match spread {
+                true => self.add_named(&mut keys, &beat.lock, &SPREAD_KEYS),
+                false => self.add_keys(&mut keys, &beat.lock, each),
+            }
             args.hold(beat.hold);
             args.number(micros_up(beat.lease));
             args.number(beat.used);
@@ -186,6 +225,7 @@ impl Codec {
         if beats.iter().any(|beat| beat.local_waiters > 0) {
             beats.iter().for_each(|beat| args.number(u64::from(beat.local_waiters)));
         }
+        self.name_server(&mut keys, &mut args, false);
         Command::Script { script: self.script_at(BEAT_AT), keys, args }
     }
 }

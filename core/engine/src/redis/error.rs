@@ -5,7 +5,7 @@ use crate::secret::Secrets;
 use crate::store::clock_ahead;
 
 /// Errors that may pass by themselves, each with what helps.
-const PASSING: [(&str, &str); 10] = [
+const PASSING: [(&str, &str); 12] = [
     ("MISCONF", "the server cannot write its snapshot; look at its disk and its log"),
     ("NOREPLICAS", "too few replicas are connected for min-replicas-to-write"),
     ("CLUSTERDOWN", "the cluster does not serve this slot now"),
@@ -16,6 +16,8 @@ const PASSING: [(&str, &str); 10] = [
     ("BUSY", "a script of somebody has been running for long; see SCRIPT KILL"),
     ("READONLY", "the server is a replica; connect to the master, or wait for the failover's end"),
     ("OOM", "the server's memory is full; raise maxmemory or free some"),
+    ("UNBORN", "the server of the quorum has forgotten what it said, or has another's memory"),
+    ("YOUNG", "the server of the quorum gives no votes before it has remembered for max_lease"),
 ];
 
 /// Errors that an operator must mend, each with how.
@@ -70,9 +72,19 @@ pub(super) fn wants_all_keys(text: &str) -> bool {
     code(text.trim_start_matches('-')) == "MODES"
 }
 
+/// Whether the request named too few keys to be served.
+pub(super) fn wants_queue(text: &str) -> bool {
+    code(text.trim_start_matches('-')) == "QUEUE"
+}
+
 /// Whether the slot is moving, and some of the keys that were named are not there.
 pub(super) fn is_moving(text: &str) -> bool {
     code(text.trim_start_matches('-')) == "TRYAGAIN"
+}
+
+/// Whether a server of a quorum is another than it was when it was greeted.
+pub(super) fn is_reborn(text: &str) -> bool {
+    code(text.trim_start_matches('-')) == "UNBORN"
 }
 
 /// Of how many permits the name is, or 0 for a lock's, when another kind was asked for.

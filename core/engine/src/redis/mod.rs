@@ -4,6 +4,7 @@
 //! The layout of the keys, the scripts' arguments and replies and the messages are described in
 //! `docs/protocol.md`.
 
+mod birth;
 pub mod cluster;
 mod codec;
 mod decode;
@@ -24,6 +25,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use birth::{Birth, Charter, run_of};
 pub use codec::{Codec, Command, Inbox};
 pub use layout::decode_record;
 pub use list::{ListStep, Listing};

@@ -42,6 +42,7 @@ const BEAT: &str = concat!(
     include_str!("beat_quick.lua"),
     include_str!("together.lua"),
     include_str!("beat_shared.lua"),
+    include_str!("beat_lone.lua"),
     include_str!("prelude.lua"),
     include_str!("holds.lua"),
     include_str!("keeping.lua"),
@@ -87,6 +88,36 @@ const RESIZE: &str = concat!(
 );
 const INSPECT: &str = concat!(include_str!("time.lua"), include_str!("inspect.lua"));
 
+// Of a server of a quorum. The scripts of a single one stay as they are.
+const VOTE: &str = concat!(
+    include_str!("time.lua"),
+    include_str!("vote.lua"),
+    include_str!("acquire_free.lua"),
+    include_str!("together.lua"),
+    include_str!("acquire_shared.lua"),
+    include_str!("head.lua"),
+    include_str!("acquire_taken.lua"),
+    include_str!("prelude.lua"),
+    include_str!("holds.lua"),
+    include_str!("keeping.lua"),
+    include_str!("rules.lua"),
+    include_str!("acquire.lua")
+);
+const VOTES: &str = concat!(
+    include_str!("time.lua"),
+    include_str!("vote.lua"),
+    include_str!("head.lua"),
+    include_str!("beat_quick.lua"),
+    include_str!("together.lua"),
+    include_str!("beat_shared.lua"),
+    include_str!("prelude.lua"),
+    include_str!("holds.lua"),
+    include_str!("keeping.lua"),
+    include_str!("rules.lua"),
+    include_str!("beat.lua")
+);
+const BIRTH: &str = include_str!("birth.lua");
+
 pub(super) const ACQUIRE_AT: usize = 0;
 pub(super) const BEAT_AT: usize = 1;
 pub(super) const RELEASE_AT: usize = 2;
@@ -94,6 +125,7 @@ pub(super) const BREAK_AT: usize = 3;
 pub(super) const INSPECT_AT: usize = 4;
 pub(super) const CONVERT_AT: usize = 5;
 pub(super) const RESIZE_AT: usize = 6;
+pub(super) const BIRTH_AT: usize = 7;
 
 fn scripts(channels: &str) -> [Script; 7] {
     [
@@ -115,3 +147,19 @@ pub(super) static SCRIPTS: LazyLock<[Script; 7]> =
 /// The same, for servers of a cluster that have sharded channels.
 pub(super) static SHARDED: LazyLock<[Script; 7]> =
     LazyLock::new(|| scripts(include_str!("sharded.lua")));
+
+/// The same of a server of a quorum, and the script of its birth.
+pub(super) static QUORUM_SCRIPTS: LazyLock<[Script; 8]> = LazyLock::new(|| {
+    let [_, _, release, end, inspect, convert, resize] = *SCRIPTS;
+    let plain = include_str!("plain.lua");
+    [
+        Script::new("acquire", plain, VOTE),
+        Script::new("beat", plain, VOTES),
+        release,
+        end,
+        inspect,
+        convert,
+        resize,
+        Script::new("birth", "", BIRTH),
+    ]
+});

@@ -69,6 +69,7 @@ impl Client {
             protocol: Protocol::Auto,
             server: session::Server::Sought("the master".to_owned()),
             cluster: false,
+            charter: None,
             tls: false,
             connect_timeout: limit,
             backoff_min: least,

@@ -75,7 +75,8 @@ impl World {
     }
 
     fn up(&mut self) {
-        self.shared.up(Arc::new(Link::new(Writer::Pump)), Vec::new(), Inbox::Subscribed);
+        let link = Arc::new(Link::new(Writer::Pump));
+        self.shared.up(link, Vec::new(), Inbox::Subscribed, None);
         self.shared.deliver(&mut vec![Event::Up { now: EPOCH }]);
     }
 

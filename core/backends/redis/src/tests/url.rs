@@ -118,3 +118,39 @@ fn a_cluster_is_named_by_some_of_its_servers() {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{wrong}");
     }
 }
+
+#[test]
+fn a_quorum_is_named_by_all_of_its_servers() {
+    let url =
+        "rediss+quorum://u:s%40me@H1,h2:7000,[::1]:7001/3?prefix=x:&max_lease=2m&map=h1:6379=h:8";
+    let options = Options::from_url(url).unwrap();
+    assert_eq!(options.address.to_string(), "h1:6379,h2:7000,[::1]:7001");
+    let login = options.login.clone().unwrap();
+    assert_eq!((login.user.as_deref(), login.password.as_str()), (Some("u"), "s@me"));
+    assert_eq!((options.prefix.as_str(), options.db), ("x:", 3));
+    let Address::Quorum(quorum) = &options.address else { panic!("{options:?}") };
+    assert!(quorum.tls);
+    assert_eq!((quorum.majority(), quorum.max_lease.as_secs()), (2, 120));
+    assert_eq!(quorum.reached(&quorum.nodes[0]).to_string(), "h:8");
+    let names: Vec<String> = quorum.sorted().iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["[::1]:7001", "h1:6379", "h2:7000"]);
+    assert!(crate::places(&options).is_none());
+    let can = crate::capabilities(&options);
+    assert!(!can.owners && !can.shared && !can.permits && can.abandoned);
+    for (wrong, why) in [
+        ("redis+quorum://", "cannot be read"),
+        ("redis+quorum://h1", "three servers or more"),
+        ("redis+quorum://h1,h2", "three servers or more"),
+        ("redis+quorum://h1,h2,H1:6379", "named twice"),
+        ("redis+quorum://h1,h2,h3?map=h4=h5", "does not name"),
+        ("redis+quorum://h1,h2,h3?max_lease=60", "max_lease must be a time"),
+        ("redis+quorum://h1,h2,h3?max_lease=10ms", "max_lease must lie"),
+        ("redis+quorum://h1,h2,h3?sentinel_user=x", "unknown parameter"),
+        ("redis+cluster://h1?max_lease=60s", "unknown parameter"),
+        ("redis+quorum://h1,h2,h3?tls_ca=x", "rediss://"),
+    ] {
+        let error = Options::from_url(wrong).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{wrong}");
+        assert!(error.message().contains(why), "{wrong}: {error}");
+    }
+}

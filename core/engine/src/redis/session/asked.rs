@@ -10,7 +10,7 @@ use crate::name::Name;
 use crate::redis::session::channels::{Channels, Use};
 use crate::redis::session::outbox::Outbox;
 use crate::redis::session::pack;
-use crate::redis::{Codec, Command, Inbox, Listing, Script, Wide};
+use crate::redis::{Birth, Codec, Command, Inbox, Listing, Script, Wide};
 use crate::reply::Failure;
 use crate::request::{Op, Request, RequestId};
 use crate::time::Time;
@@ -90,6 +90,16 @@ impl Asked {
     /// Which locks are shared, for the codec that reads the replies.
     pub fn wide(&self) -> Wide {
         self.codec.wide()
+    }
+
+    /// What the server last said of itself, where it is one of a quorum.
+    pub fn birth(&self) -> Option<&Birth> {
+        self.codec.birth()
+    }
+
+    /// The connection that begins next is with a server of a quorum, which said this of itself.
+    pub fn set_birth(&mut self, birth: Option<Birth>) {
+        self.codec.set_birth(birth);
     }
 
     /// A new connection is there.

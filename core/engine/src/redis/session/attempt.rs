@@ -71,10 +71,13 @@ impl Attempt {
 
     /// The reason, with the server that it is about, where there may be several.
     pub(super) fn named(&self, why: NoSession) -> NoSession {
-        let Some(node) = &self.node else { return why };
-        let named = |reason: &str| match reason.contains(&node.to_string()) {
+        if self.node.is_none() && !self.terms.cluster {
+            return why;
+        }
+        let server = self.server();
+        let named = |reason: &str| match reason.contains(&server) {
             true => reason.to_owned(),
-            false => format!("{node}: {reason}"),
+            false => format!("{server}: {reason}"),
         };
         match why {
             NoSession::Later(reason) => NoSession::Later(named(&reason)),
@@ -101,8 +104,9 @@ impl Attempt {
                 let (client, db) = (self.terms.client.clone(), self.terms.db);
                 let sought = matches!(self.terms.server, Server::Sought(_));
                 let master = (sought || self.terms.cluster) && !planted!(RoleNotAsked);
-                let cluster = self.terms.cluster;
-                (Purpose::Requests { client, channel, db, master, cluster }, self.terms.protocol)
+                let (cluster, charter) = (self.terms.cluster, self.terms.charter.clone());
+                let purpose = Purpose::Requests { client, channel, db, master, cluster, charter };
+                (purpose, self.terms.protocol)
             }
             Wire::Apart => (Purpose::Pushes { channel }, Protocol::Resp2),
         };
@@ -132,6 +136,7 @@ impl Attempt {
         let mut codec = self.codec()?;
         codec.set_inbox(inbox);
         codec.set_secrets(main.secrets.clone());
+        codec.set_birth(main.birth.clone());
         let apart = apart.filter(|_| inbox == Inbox::Subscribed);
         let node = self.node.clone();
         Ok(Step::Ready(Box::new(Session { node, codec, main, apart, inbox, denied })))

@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 
 use crate::id::ClientId;
 use crate::redis::decode;
+use crate::redis::script::BIRTH_AT;
 use crate::redis::session::incoming::Incoming;
 use crate::redis::session::login::{Login, Protocol};
 use crate::redis::session::pack;
 use crate::redis::session::refusal::{NoSession, classify};
 use crate::redis::session::resp::Frame;
-use crate::redis::{Codec, Inbox, Script, Value};
+use crate::redis::{Birth, Charter, Codec, Inbox, Script, Value, run_of};
 use crate::secret::Secrets;
 
 /// What a connection is for.
@@ -27,6 +28,8 @@ pub enum Purpose {
         master: bool,
         /// It is of a cluster: where it has sharded channels, these are used and not `channel`.
         cluster: bool,
+        /// It is a server of such a quorum.
+        charter: Option<Charter>,
     },
     /// For pushes alone, beside a connection without RESP3.
     Pushes {
@@ -48,6 +51,8 @@ pub struct Greeted {
     pub denied: Option<String>,
     /// The server's time, in microseconds; 0 where it was not asked.
     pub now: u64,
+    /// What the server said of itself, where it is one of a quorum.
+    pub birth: Option<Birth>,
     /// What came after the last answer.
     pub incoming: Incoming,
     /// Pushes that came between the answers.
@@ -57,7 +62,7 @@ pub struct Greeted {
 }
 
 /// What the next reply answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Asked {
     Hello,
     Auth,
@@ -69,6 +74,9 @@ enum Asked {
     Script(usize),
     Subscribe,
     Time,
+    Info,
+    /// Of this run.
+    Birth(String),
 }
 
 /// The first words on one connection, without I/O: write what [`Greeting::take`] gives, hand
@@ -99,6 +107,7 @@ impl Greeting {
                 inbox: Inbox::Polling,
                 denied: None,
                 now: 0,
+                birth: None,
                 incoming: Incoming::default(),
                 early: Vec::new(),
                 secrets,
@@ -133,13 +142,13 @@ impl Greeting {
     /// Why there is no connection.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<Option<Greeted>, NoSession> {
         self.greeted.incoming.extend(bytes);
-        while let Some(&asked) = self.asked.front() {
+        while let Some(asked) = self.asked.front() {
             let frame = self.greeted.incoming.frame();
             let frame = frame.map_err(|garbage| NoSession::misconfigured(garbage.to_string()))?;
             let reply = match frame {
                 None => return Ok(None),
                 // RESP3 answers SUBSCRIBE, and nothing else, by a push.
-                Some(Frame::Push(values)) if asked == Asked::Subscribe && is_answer(&values) => {
+                Some(Frame::Push(values)) if *asked == Asked::Subscribe && is_answer(&values) => {
                     Value::Array(values)
                 }
                 Some(Frame::Push(values)) => {
@@ -148,7 +157,7 @@ impl Greeting {
                 }
                 Some(Frame::Reply(value)) => value,
             };
-            self.asked.pop_front();
+            let Some(asked) = self.asked.pop_front() else { break };
             self.answered(asked, reply)?;
         }
         Ok(Some(self.greeted.clone()))
@@ -210,6 +219,9 @@ impl Greeting {
     }
 
     fn scripts(&self) -> &'static [Script] {
+        if self.charter().is_some() {
+            return Codec::quorum_scripts();
+        }
         match self.greeted.inbox {
             Inbox::Sharded(_) => Codec::sharded_scripts(),
             Inbox::Subscribed | Inbox::Polling => Codec::scripts(),
@@ -223,7 +235,7 @@ impl Greeting {
             Purpose::Pushes { channel } => {
                 self.ask(Asked::Subscribe, &[&b"SUBSCRIBE"[..], &channel]);
             }
-            Purpose::Requests { client, channel, db, master, cluster: _ } => {
+            Purpose::Requests { client, channel, db, master, cluster: _, charter } => {
                 if master {
                     self.ask(Asked::Role, &["ROLE"]);
                 }
@@ -236,6 +248,9 @@ impl Greeting {
                 }
                 if self.greeted.resp3 && self.greeted.inbox == Inbox::Polling {
                     self.ask(Asked::Subscribe, &[&b"SUBSCRIBE"[..], &channel]);
+                }
+                if charter.is_some() {
+                    self.ask(Asked::Info, &["INFO", "server"]);
                 }
                 self.ask(Asked::Time, &["TIME"]);
             }
@@ -298,7 +313,61 @@ impl Greeting {
                 self.greeted.now = time(&reply)?;
                 Codec::check_time(self.greeted.now).map_err(NoSession::Misconfigured)?;
             }
+            Asked::Info => {
+                let reply = self.refuse("INFO", reply)?;
+                let run = reply.text().and_then(run_of).map(str::to_owned).ok_or_else(|| {
+                    NoSession::misconfigured(
+                        "INFO tells no run_id: a quorum cannot tell whether this server has forgotten",
+                    )
+                })?;
+                self.ask_birth(run);
+            }
+            Asked::Birth(run) => self.born(&run, reply)?,
         }
+        Ok(())
+    }
+
+    fn charter(&self) -> Option<&Charter> {
+        match &self.purpose {
+            Purpose::Requests { charter, .. } => charter.as_ref(),
+            Purpose::Pushes { .. } | Purpose::Questions => None,
+        }
+    }
+
+    fn ask_birth(&mut self, run: String) {
+        let Some(charter) = self.charter().cloned() else { return };
+        let (sha, marker) = (self.scripts()[BIRTH_AT].sha, charter.marker());
+        let words: [&[u8]; 6] = [
+            b"EVALSHA",
+            sha.as_bytes(),
+            b"1",
+            marker,
+            run.as_bytes(),
+            charter.fingerprint().as_bytes(),
+        ];
+        self.ask(Asked::Birth(run.clone()), &words);
+    }
+
+    fn born(&mut self, run: &str, reply: Value) -> Result<(), NoSession> {
+        let Some(charter) = self.charter() else { return Ok(()) };
+        let reply = self.refuse("the birth marker", reply)?;
+        let read = charter.read(run, &reply).ok_or_else(|| {
+            let key = String::from_utf8_lossy(charter.marker());
+            NoSession::misconfigured(format!(
+                "the birth marker in the key {key} cannot be read: if another program wrote it, choose \
+                 another prefix; then run 'fencelock quorum init'"
+            ))
+        })?;
+        let (now, birth) = read.map_err(|other| {
+            NoSession::misconfigured(format!(
+                "the server belongs to a quorum of another list of servers, or another max_lease (its \
+                 fingerprint is {other}, that of this URL {}): write the same in every client's URL, \
+                 or, if the quorum was changed while all clients were stopped, run 'fencelock quorum \
+                 init'",
+                charter.fingerprint()
+            ))
+        })?;
+        (self.greeted.now, self.greeted.birth) = (now, Some(birth));
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use crate::event::Event;
 use crate::id::HoldId;
 use crate::name::Name;
 use crate::redis::cluster::{self, Redirect, Redirected};
+use crate::redis::error::is_reborn;
 use crate::redis::session::asked::{Asked, Awaited};
 use crate::redis::session::greeting::Greeted;
 use crate::redis::session::incoming::Incoming;
@@ -56,6 +57,8 @@ pub struct Hearing {
     since: Time,
     /// The server refused to write, and this connection is not new.
     demoted: bool,
+    /// A server of a quorum has forgotten what it said of itself.
+    reborn: bool,
     /// What the server sent to others, where it is one of a cluster.
     redirected: Option<Vec<Redirected>>,
     /// It said something that speaks against the map of slots.
@@ -74,6 +77,7 @@ impl Hearing {
             reading: None,
             since: now,
             demoted: false,
+            reborn: false,
             redirected: None,
             suspect: false,
         };
@@ -109,7 +113,14 @@ impl Hearing {
 
     /// Why the connection is of no more use, if so.
     pub fn spent(&self) -> Option<String> {
-        self.demoted.then(|| "the server became a replica; connecting anew".to_owned())
+        let why = if self.demoted {
+            "the server became a replica; connecting anew"
+        } else if self.reborn {
+            "the server has forgotten its birth, and with it the locks; connecting anew"
+        } else {
+            return None;
+        };
+        Some(why.to_owned())
     }
 
     /// Takes what has come; true when it led to another question, which is to be written.
@@ -225,6 +236,7 @@ impl Hearing {
                 return false;
             }
         }
+        self.reborn |= matches!(&value, Value::Error(line) if is_reborn(line));
         self.demoted |= matches!(&value, Value::Error(line) if line.starts_with("READONLY"))
             && self.age(now) >= DEMOTED_AFTER;
         let result = self.codec.decode(op, value);

@@ -21,7 +21,7 @@ use crate::redis::session::backoff::Backoff;
 use crate::redis::session::greeting::Greeted;
 use crate::redis::session::login::{Login, Protocol};
 use crate::redis::session::refusal::NoSession;
-use crate::redis::{Codec, Inbox};
+use crate::redis::{Charter, Codec, Inbox};
 use crate::time::Time;
 
 /// How often to look whether an operator has mended what only an operator can.
@@ -55,6 +55,8 @@ pub struct Terms {
     /// It is a server of a cluster: only a master will do, which is also understood of one that others
     /// name, and its sharded channels are used, if it has them.
     pub cluster: bool,
+    /// It is a server of such a quorum.
+    pub charter: Option<Charter>,
     /// Whether it is reached by TLS.
     pub tls: bool,
     /// How long making a connection may take.

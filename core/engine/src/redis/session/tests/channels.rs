@@ -73,6 +73,7 @@ impl World {
             incoming: Incoming::default(),
             early: Vec::new(),
             secrets: Secrets::default(),
+            birth: None,
         };
         let mut codec = codec();
         codec.set_inbox(inbox);

@@ -1,12 +1,16 @@
 use crate::error::ErrorKind;
 use crate::id::ClientId;
-use crate::redis::session::tests::{Answers, Reads, old, script, sound};
+use crate::redis::session::tests::{Answers, Reads, all_scripts, old, script, sound};
 use crate::redis::session::{Greeted, Greeting, Login, NoSession, Protocol, Purpose};
-use crate::redis::{Inbox, Value};
+use crate::redis::{Charter, Codec, Command, Inbox, Node, Value};
+use crate::request::{Acquire, Beat, Op};
+use crate::{HoldId, Name};
+use std::time::Duration;
 
 fn requests(db: u32) -> Purpose {
     let client = ClientId::new(7, "a b").unwrap();
-    Purpose::Requests { client, channel: b"fl:inbox:7".to_vec(), db, master: false, cluster: false }
+    let channel = b"fl:inbox:7".to_vec();
+    Purpose::Requests { client, channel, db, master: false, cluster: false, charter: None }
 }
 
 fn pushes() -> Purpose {
@@ -147,7 +151,8 @@ fn of_version(version: &str, words: &[String]) -> String {
 
 fn in_cluster(protocol: Protocol) -> Greeting {
     let Purpose::Requests { client, channel, .. } = requests(0) else { panic!() };
-    let purpose = Purpose::Requests { client, channel, db: 0, master: true, cluster: true };
+    let purpose =
+        Purpose::Requests { client, channel, db: 0, master: true, cluster: true, charter: None };
     Greeting::new(purpose, protocol, None)
 }
 
@@ -381,4 +386,100 @@ fn whatever_a_server_repeats_no_text_shows_the_password() {
             }
         }
     }
+}
+
+fn charter(nodes: &[&str], max_lease: u64) -> Charter {
+    let nodes: Vec<Node> = nodes.iter().filter_map(|node| Node::parse(node, 6379)).collect();
+    Charter::new(&nodes, Duration::from_secs(max_lease), "fl:")
+}
+
+fn of_a_quorum() -> Greeting {
+    let client = ClientId::new(7, "a b").unwrap();
+    let charter = Some(charter(&["b", "a", "c"], 60));
+    let channel = b"fl:inbox:7".to_vec();
+    let purpose =
+        Purpose::Requests { client, channel, db: 0, master: false, cluster: false, charter };
+    Greeting::new(purpose, Protocol::Auto, None)
+}
+
+/// A server that remembers since the second before it is asked; its marker is of the list that asks, unless
+/// another is written here.
+fn member(words: &[String], list: Option<&str>) -> String {
+    match words[0].as_str() {
+        "INFO" => "$32\r\n# Server\r\nrun_id:0123abcd\r\nx:1\r\n\r\n".to_owned(),
+        "EVALSHA" => {
+            let list = list.unwrap_or(&words[5]);
+            format!("*3\r\n:1700000001000000\r\n$16\r\n{list}\r\n$16\r\n1700000000000000\r\n")
+        }
+        _ => sound(words),
+    }
+}
+
+#[test]
+fn all_clients_of_a_quorum_must_agree_on_its_servers_and_its_longest_lease() {
+    let agreed = charter(&["a", "b:6379", "c"], 60);
+    assert_eq!(charter(&["c:6379", "a", "b"], 60), agreed);
+    assert_eq!(agreed.marker(), b"fl:quorum");
+    for (nodes, max_lease) in [
+        (&["a", "b", "c"][..], 61),
+        (&["a", "b", "d"], 60),
+        (&["a", "b", "c:1"], 60),
+        (&["a", "b", "c", "d", "e"], 60),
+    ] {
+        assert_ne!(charter(nodes, max_lease).fingerprint(), agreed.fingerprint());
+    }
+}
+
+#[test]
+fn a_server_of_a_quorum_says_since_when_it_remembers_and_requests_name_that() {
+    let (said, greeted) = greeted(of_a_quorum(), |words| member(words, None));
+    let last = &said[2];
+    let birth = all_scripts().find(|script| script.name == "birth").unwrap();
+    let agreed = charter(&["a", "b", "c"], 60);
+    let asked = format!("EVALSHA {} 1 fl:quorum 0123abcd {}", birth.sha, agreed.fingerprint());
+    assert_eq!(last, &[asked]);
+    assert!(said[1].contains(&"INFO server".to_owned()), "{said:?}");
+    let born = greeted.birth.clone().unwrap();
+    assert_eq!((born.run.as_str(), born.at), ("0123abcd", 1_700_000_000_000_000));
+    assert_eq!(born.votes_from, born.at + 60_000_000);
+    assert_eq!(greeted.now, 1_700_000_001_000_000);
+
+    let lock = Name::new("job").unwrap();
+    let lease = Duration::from_secs(9);
+    let acquire = Op::Acquire(Acquire::new(lock.clone(), HoldId(1), lease, 5));
+    let beat = Op::Beat(vec![Beat::new(lock, HoldId(1), lease)]);
+    let mut codec = Codec::new(ClientId::new(7, "a b").unwrap(), "fl:").unwrap();
+    for (op, votes_from) in [(acquire, "1700000060000000"), (beat, "0")] {
+        codec.set_birth(None);
+        let Command::Script { script: alone, keys, args } = codec.encode(&op) else { panic!() };
+        codec.set_birth(greeted.birth.clone());
+        let Command::Script { script, keys: more, args: further } = codec.encode(&op) else {
+            panic!()
+        };
+        assert_eq!(script.name, alone.name);
+        assert_ne!(script.sha, alone.sha);
+        let marker = [b"fl:quorum".as_slice()];
+        assert!(more.iter().eq(keys.iter().chain(marker)));
+        let server = ["0123abcd", "1700000000000000", votes_from].map(str::as_bytes);
+        assert!(further.iter().eq(args.iter().chain(server)));
+    }
+}
+
+#[test]
+fn a_server_of_another_quorum_or_without_a_run_is_of_no_use() {
+    let other = refused(of_a_quorum(), |words| member(words, Some("00112233445566ff")));
+    assert!(other.starts_with("misconfigured: "), "{other}");
+    for part in ["00112233445566ff", "max_lease", "fencelock quorum init"] {
+        assert!(other.contains(part), "{part}: {other}");
+    }
+    let mute = refused(of_a_quorum(), |words| match words[0].as_str() {
+        "INFO" => "$-1\r\n".to_owned(),
+        _ => member(words, None),
+    });
+    assert!(mute.starts_with("misconfigured: INFO tells no run_id"), "{mute}");
+    let denied = refused(of_a_quorum(), |words| match words[0].as_str() {
+        "INFO" => "-NOPERM this user has no permissions to run the 'info' command\r\n".to_owned(),
+        _ => member(words, None),
+    });
+    assert!(denied.starts_with("misconfigured: Redis refused INFO"), "{denied}");
 }

@@ -33,7 +33,8 @@ fn codec() -> Codec {
 /// What a sound server's greeting gives, `behind` being sent in the same breath.
 fn greeted(behind: &str) -> Greeted {
     let (client, channel) = (ClientId::new(7, "test").unwrap(), codec().channel().to_vec());
-    let purpose = Purpose::Requests { client, channel, db: 0, master: false, cluster: false };
+    let (db, master, cluster) = (0, false, false);
+    let purpose = Purpose::Requests { client, channel, db, master, cluster, charter: None };
     let mut greeting = Greeting::new(purpose, Protocol::Auto, None);
     let mut reads = Reads::default();
     loop {

@@ -21,6 +21,7 @@ fn terms() -> Terms {
         protocol: Protocol::Auto,
         server: Server::Fixed("host:6379".to_owned()),
         cluster: false,
+        charter: None,
         tls: false,
         connect_timeout: LIMIT,
         backoff_min: 10 * MILLI,

@@ -28,10 +28,14 @@ pub(super) fn sound(words: &[String]) -> String {
     }
 }
 
+/// Those of a server alone, of a cluster's, and of one of a quorum.
+pub(super) fn all_scripts() -> impl Iterator<Item = &'static Script> {
+    Codec::scripts().iter().chain(Codec::sharded_scripts()).chain(Codec::quorum_scripts())
+}
+
 /// The script of this text, or that is called by this hash.
 pub(super) fn script(word: &str) -> &'static Script {
-    let mut all = Codec::scripts().iter().chain(Codec::sharded_scripts());
-    all.find(|script| word == script.text || word == script.sha).unwrap()
+    all_scripts().find(|script| word == script.text || word == script.sha).unwrap()
 }
 
 /// One that knows RESP2 only.
