@@ -9,7 +9,7 @@ const SEEDS: u64 = 4_000;
 /// How many runs there are without a bug: `scripts/deep quorum` sets more.
 fn runs() -> u64 {
     let set = std::env::var("QUORUM_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
-    set.unwrap_or(200)
+    set.unwrap_or(300)
 }
 
 #[test]

@@ -3,20 +3,15 @@
 use std::time::Duration;
 
 use crate::event::Event;
-use crate::id::HoldId;
-use crate::name::Name;
 use crate::quorum::Machine;
 use crate::quorum::machine::Due;
 use crate::quorum::refusal;
 use crate::quorum::seat::{Key, Phase, Seat};
-use crate::quorum::server::{Aim, Renewal, Server};
+use crate::quorum::server::Server;
 use crate::quorum::vote::{At, Vote};
 use crate::reply::{Body, Failure, Push, Refusal, RefusalKind, Standing, State};
-use crate::request::{Acquire, Beat, Mode, Op, RequestId, Wait};
-use crate::time::micros_up;
+use crate::request::{Acquire, Mode, RequestId};
 
-/// How late a try may take effect: half of what a server allows a request without a claim.
-const TRY_SLACK: Duration = Duration::from_secs(3);
 /// The first pause of one who has the arbiter's vote and not enough of the others'.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 /// And the longest.
@@ -26,8 +21,6 @@ const AWAY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_se
 /// How often one whose arbiter is not the list's first asks for votes before it leaves all to others: they
 /// may have another arbiter.
 const STUBBORN: u32 = 5;
-/// How often a vote is asked for anew at once that was late, or whose script was not loaded.
-pub(crate) const AT_ONCE: u32 = 3;
 
 /// What a hold that is not held yet does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,174 +108,6 @@ impl Machine {
         self.arm(key, Some(self.now + self.round()));
     }
 
-    /// Asks a server for its vote.
-    pub(crate) fn ask_vote(&mut self, server: usize, key: Key) {
-        let now = self.now;
-        let Some(seat) = self.seats.get_mut(&key) else { return };
-        let place = seat.ask.wait.filter(|_| seat.phase == Phase::Asking && seat.arbiter == server);
-        let slack = place.map_or(self.config.claim.min(TRY_SLACK), |wait| wait.claim);
-        let not_after = self.servers[server].clock.estimate(now).saturating_add(micros_up(slack));
-        let vote = &mut seat.votes[server];
-        (vote.at, vote.busy, vote.contended) = (At::Asked, true, false);
-        (vote.not_after, vote.asked_at, vote.refused) = (not_after, now, None);
-        let (vote, lease) = (vote.id, seat.ask.lease);
-        let wait = place.map(|wait| Wait { ticket: seat.queued.ticket, ..wait });
-        let ask = Acquire {
-            floor: seat.ask.floor.max(seat.token).max(seat.used),
-            wait,
-            local_waiters: seat.ask.local_waiters,
-            ..Acquire::new(seat.ask.lock.clone(), vote, lease, not_after)
-        };
-        self.send(server, Aim::Vote { key, vote, lease }, Op::Acquire(ask));
-    }
-
-    pub(crate) fn vote_answered(
-        &mut self,
-        server: usize,
-        key: Key,
-        vote: HoldId,
-        sent: crate::time::Time,
-        lease: Duration,
-        result: Result<Option<State>, Failure>,
-    ) {
-        let (drift, now, quorum) = (self.drift(), self.now, self.quorum());
-        let Some(seat) = self.seats.get_mut(&key).filter(|seat| seat.votes[server].id == vote)
-        else {
-            return self.stray_answered(server, vote, result);
-        };
-        // Asked while it was valid still: a vote that comes too late revives nothing.
-        if seat.phase == Phase::Held && !seat.is_valid(now, quorum) && !planted!(RepairRevives) {
-            seat.lost = true;
-        }
-        let mine = &mut seat.votes[server];
-        mine.busy = false;
-        let mut again = false;
-        match result {
-            Ok(Some(state)) => match state.standing {
-                Standing::Granted => {
-                    mine.given(drift, sent, lease, &state);
-                    seat.others = state.others_waiting;
-                }
-                Standing::Queued => {
-                    (mine.at, mine.tries) = (At::Queued, 0);
-                    seat.hear_queued(state);
-                }
-                Standing::Late => {
-                    mine.not_given();
-                    again = true;
-                }
-                Standing::Released => {
-                    // Spent: an operator's break came between.
-                    mine.not_given();
-                    self.forget_vote(server, key);
-                }
-                _ => {
-                    mine.not_given();
-                    mine.tries = 0;
-                    mine.contended = state.standing == Standing::Contended;
-                }
-            },
-            Ok(None) | Err(Failure::Unknown) => {
-                (mine.at, mine.exposed) = (At::Unclear, mine.exposed.max(mine.not_after));
-            }
-            Err(Failure::NotSent) => mine.not_given(),
-            Err(Failure::Refused(refusal)) => {
-                mine.not_given();
-                again = refusal.kind == RefusalKind::Again;
-                mine.refused = Some(refusal);
-            }
-        }
-        let usable = self.servers[server].is_usable();
-        if let Some(seat) = self.seats.get_mut(&key)
-            && again
-            && usable
-            && seat.votes[server].tries < AT_ONCE
-        {
-            seat.votes[server].tries += 1;
-            self.ask_vote(server, key);
-        }
-        self.look(key);
-    }
-
-    /// The arbiter said something of a vote that waits there: that it is given, or that it should look.
-    pub(crate) fn vote_called(&mut self, server: usize, key: Key, given: bool) {
-        let Some(seat) = self.seats.get_mut(&key) else { return };
-        let vote = &mut seat.votes[server];
-        if vote.at == At::Given {
-            return;
-        }
-        if vote.at != At::Queued || vote.busy {
-            // It may have overtaken the answer that says 'queued'.
-            vote.called = true;
-            return;
-        }
-        if given && seat.phase == Phase::Queued {
-            // The word alone is no vote: the answer to its renewal is. The others are asked at once.
-            self.gather(key);
-        } else {
-            self.show_vote(server, key);
-        }
-    }
-
-    pub(crate) fn vote_wanted(&mut self, key: Key, lock: Name) {
-        let Some(seat) = self.seats.get_mut(&key) else { return };
-        seat.others = seat.others.max(1);
-        if seat.phase == Phase::Held {
-            let hold = seat.hold;
-            self.event(Event::Push(Push::Wanted { lock, hold }));
-        }
-    }
-
-    /// An operator ended a vote.
-    pub(crate) fn vote_broken(&mut self, server: usize, key: Key, lock: Name) {
-        let (now, quorum) = (self.now, self.quorum());
-        let Some(seat) = self.seats.get_mut(&key) else { return };
-        seat.votes[server].not_given();
-        self.forget_vote(server, key);
-        let Some(seat) = self.seats.get_mut(&key) else { return };
-        if seat.phase == Phase::Held && !seat.is_valid(now, quorum) {
-            let hold = seat.hold;
-            self.abandon_seat(key);
-            self.event(Event::Push(Push::Broken { lock, hold }));
-        }
-        self.look(key);
-    }
-
-    /// Renews a vote, or shows that it waits.
-    pub(crate) fn show_vote(&mut self, server: usize, key: Key) {
-        let Some((beat, renewal)) = self.renewal(server, key) else { return };
-        self.send(server, Aim::Beat(vec![renewal]), Op::Beat(vec![beat]));
-    }
-
-    /// A vote's part of a beat; `None` when it has none, or a request for it is out.
-    pub(crate) fn renewal(&mut self, server: usize, key: Key) -> Option<(Beat, Renewal)> {
-        let (now, drift) = (self.now, self.drift());
-        let silence = self.config.claim;
-        let seat = self.seats.get_mut(&key)?;
-        let (lease, confirms) = (seat.ask.lease, seat.phase == Phase::Confirming);
-        let used = if confirms { seat.token } else { seat.used };
-        let vote = &mut seat.votes[server];
-        if vote.busy || !matches!(vote.at, At::Queued | At::Given) {
-            return None;
-        }
-        vote.busy = true;
-        vote.called = false;
-        let used = if vote.at == At::Given { used.max(vote.shown) } else { 0 };
-        if used > vote.shown && used >= vote.token {
-            // The server takes it as another holder's first word, and keeps the vote for so long and
-            // no longer.
-            vote.until = vote.until.min(drift.until(now, lease));
-        }
-        vote.shown = used;
-        let beat = Beat {
-            used,
-            silence: seat.ask.wait.map_or(silence, |wait| wait.silence),
-            local_waiters: seat.ask.local_waiters,
-            ..Beat::new(seat.ask.lock.clone(), vote.id, lease)
-        };
-        Some((beat, Renewal { key, vote: vote.id, lease }))
-    }
-
     /// Goes on with a hold after something of it was heard.
     pub(crate) fn look(&mut self, key: Key) {
         let Some(seat) = self.seats.get(&key) else { return };
@@ -368,7 +193,7 @@ impl Machine {
     }
 
     /// The arbiter's turn has come to it: it is renewed there, and the others are asked.
-    fn gather(&mut self, key: Key) {
+    pub(crate) fn gather(&mut self, key: Key) {
         let now = self.now;
         let Some(seat) = self.seats.get_mut(&key) else { return };
         (seat.phase, seat.modest) = (Phase::Gathering, false);
@@ -475,13 +300,13 @@ impl Machine {
         self.arm(key, Some(self.now + pause));
     }
 
-    /// A try ends without the lock: others have it, or too few servers answer.
+    /// A try ends without the lock: others have it, or too few servers answer. Who waits is refused for now.
     fn end_try(&mut self, key: Key) {
         let quorum = self.config.quorum();
         let Some((id, _)) = self.take_pending(key) else { return };
         let Some(seat) = self.seats.get(&key) else { return };
         // Who gave its vote is not what it failed for.
-        let passed_over = seat.votes[seat.arbiter].contended;
+        let (passed_over, waits) = (seat.votes[seat.arbiter].contended, seat.ask.wait.is_some());
         let said = |vote: &&Vote| vote.contended || vote.at == At::Given;
         let taken = seat.votes.iter().filter(said).count();
         let expires_in = seat.queued.expires_in;
@@ -492,7 +317,7 @@ impl Machine {
         let lasting: Vec<Refusal> = refusals.clone().filter(lasting).collect();
         let any = refusals.map(|refusal| refusal.message).next();
         self.abandon_seat(key);
-        if taken >= quorum || passed_over {
+        if !waits && (taken >= quorum || passed_over) {
             let state = State { expires_in, ..State::bare(Standing::Contended) };
             return self.answer(id, Body::Acquire(state));
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::quorum::Machine;
-use crate::quorum::acquire::AT_ONCE;
+use crate::quorum::ask::AT_ONCE;
 use crate::quorum::machine::Due;
 use crate::quorum::seat::{Key, Phase, Seat};
 use crate::quorum::server::{Aim, Renewal};

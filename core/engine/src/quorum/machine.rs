@@ -63,6 +63,8 @@ pub struct Machine {
     minted: u64,
     /// The engine was told that it may ask.
     up: bool,
+    /// What it was told that an operator must mend.
+    told_wrong: Option<Error>,
     /// Until when the servers that have not said anything are waited for, before the engine may ask for the
     /// first time; then it never ends again.
     begins: Option<Time>,
@@ -94,6 +96,7 @@ impl Machine {
             timers: BTreeSet::new(),
             minted: 0,
             up: false,
+            told_wrong: None,
             begins: None,
             elected: (None, false),
             epoch: 0,
@@ -263,7 +266,7 @@ impl Machine {
         let reachable = self.servers.len() - wrong.clone().count();
         if usable >= quorum {
             if !self.up && self.has_begun() {
-                self.up = true;
+                (self.up, self.told_wrong) = (true, None);
                 let usable = self.servers.iter().filter(|server| server.is_usable());
                 let slowest = usable.map(|server| server.clock.estimate(self.now)).min();
                 self.epoch = slowest.unwrap_or(0).saturating_sub(micros(self.now));
@@ -272,9 +275,11 @@ impl Machine {
         } else if reachable < quorum
             && let Some(error) = wrong.clone().next().cloned()
         {
-            // Told anew with each that is known to be wrong; the engine fails whoever waits.
+            // The engine fails whoever waits.
             self.up = false;
-            self.event(Event::Misconfigured(error));
+            if self.told_wrong.replace(error.clone()).as_ref() != Some(&error) {
+                self.event(Event::Misconfigured(error));
+            }
         } else if self.up {
             self.up = false;
             let reason = self.missing("answer", Server::is_usable);

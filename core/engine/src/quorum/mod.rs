@@ -9,6 +9,7 @@
 //! its own. One server, the *arbiter*, has the queue: nobody is granted the lock without its vote.
 
 mod acquire;
+mod ask;
 mod batch;
 mod config;
 mod machine;

@@ -93,10 +93,9 @@ impl Vote {
         let until = drift.until(sent, lease.min(state.lease));
         if self.at != At::Given {
             (self.at, self.until, self.sent) = (At::Given, until, sent);
-            self.end = 0;
         }
         self.token = state.token;
-        self.end = self.end.max(state.end);
+        self.end = state.end;
         (self.losses, self.abandoned) = (state.losses, state.abandoned);
         if until >= self.until {
             self.until = until;

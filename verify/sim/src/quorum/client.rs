@@ -30,7 +30,7 @@ pub struct Link {
 /// What happened to a caller, or is to be sent.
 #[derive(Debug)]
 pub enum Wish {
-    Send(usize, Request),
+    Send(usize, Box<Request>),
     Reconnect(usize),
     Granted(u32, Grant),
     Failed(u32, fencelock_engine::Error),
@@ -122,7 +122,9 @@ impl Client {
                 });
             } else if let Some(output) = self.machine.poll_output() {
                 match output {
-                    Output::Send(server, request) => wishes.push(Wish::Send(server, request)),
+                    Output::Send(server, request) => {
+                        wishes.push(Wish::Send(server, Box::new(request)));
+                    }
                     Output::Reconnect(server, _) => wishes.push(Wish::Reconnect(server)),
                     Output::Event(event) => self.engine.handle(now, event),
                 }

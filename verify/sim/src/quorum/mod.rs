@@ -2,6 +2,8 @@
 //! and the machine that ship, [`fencelock_engine::quorum`], before models of the servers.
 
 mod client;
+mod faults;
+mod net;
 mod server;
 mod truth;
 mod world;

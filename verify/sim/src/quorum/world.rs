@@ -6,20 +6,18 @@ use std::time::Duration;
 
 use fencelock_engine::event::Event as Said;
 use fencelock_engine::hold::{Ask, How, Patience};
-use fencelock_engine::plant::{self, Bug};
 use fencelock_engine::quorum::Input;
-use fencelock_engine::reply::{Failure, Push, Reply};
-use fencelock_engine::request::{Break, Op, Request, RequestId};
+use fencelock_engine::request::Request;
 use fencelock_engine::{Acquired, CallKey, ErrorKind, Options};
 
 use crate::clock::{ClientClock, Instant, MS, SEC, StoreClock, US};
 use crate::dice::Dice;
 use crate::quorum::client::{Client, Wish};
-use crate::quorum::server::{Creed, Marker, Reach, Server, caller, gives};
+use crate::quorum::server::{Creed, Server, caller};
 use crate::quorum::truth::Truth;
 
 /// How long faults go on.
-const TROUBLE: Instant = 20 * SEC;
+pub(super) const TROUBLE: Instant = 20 * SEC;
 /// How long after the last fault whoever waits may have to: servers that forgot wait for the longest lease.
 const CALM: Instant = 24 * SEC;
 /// How long nothing must have happened to a server until all have its queue.
@@ -27,7 +25,7 @@ const SETTLED: Instant = 3 * SEC;
 
 /// What goes wrong in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     /// Nothing.
     Fair,
     /// All that happens, happens to one server.
@@ -56,7 +54,7 @@ pub struct Outcome {
 }
 
 #[derive(Clone, Debug)]
-enum Event {
+pub(super) enum Event {
     Wake(usize),
     /// A caller wants the lock.
     Call(usize, u32),
@@ -65,7 +63,7 @@ enum Event {
     /// A connection is made, or not.
     Dialled(usize, usize, u32),
     /// A request arrives.
-    Request(usize, usize, u32, Request),
+    Request(usize, usize, u32, Box<Request>),
     /// The client hears something of a server.
     Hear(usize, usize, u32, Box<Input>),
     /// The client notices that a connection is gone.
@@ -96,33 +94,33 @@ impl Ord for Item {
     }
 }
 
-struct World {
-    now: Instant,
-    dice: Dice,
+pub(super) struct World {
+    pub(super) now: Instant,
+    pub(super) dice: Dice,
     queue: BinaryHeap<Reverse<Item>>,
     order: u64,
-    kind: Kind,
-    quorum: usize,
-    max_lease: u64,
-    lease: Instant,
-    servers: Vec<Server>,
-    clients: Vec<Client>,
-    numbers: u32,
-    truth: Truth,
+    pub(super) kind: Kind,
+    pub(super) quorum: usize,
+    pub(super) max_lease: u64,
+    pub(super) lease: Instant,
+    pub(super) servers: Vec<Server>,
+    pub(super) clients: Vec<Client>,
+    pub(super) numbers: u32,
+    pub(super) truth: Truth,
     /// Who waits since when: by client and call.
-    waits: BTreeMap<(usize, u32), (Instant, Option<CallKey>, usize)>,
+    pub(super) waits: BTreeMap<(usize, u32), (Instant, Option<CallKey>, usize)>,
     /// When a client last had to do with a lock.
-    seen: BTreeMap<(usize, usize), Instant>,
+    pub(super) seen: BTreeMap<(usize, usize), Instant>,
     /// Since when whom has what it has: by client and call.
-    since: BTreeMap<(usize, u32), Instant>,
+    pub(super) since: BTreeMap<(usize, u32), Instant>,
     /// Whose each vote is that was asked for: by the half of its id that a server remembers of the last one
     /// that was released, and all of it.
-    votes: BTreeMap<u64, (usize, usize, u128)>,
+    pub(super) votes: BTreeMap<u64, (usize, usize, u128)>,
     /// When anything last happened to a server, or to its connections.
-    touched: Vec<Instant>,
+    pub(super) touched: Vec<Instant>,
     /// Whose hold hung on the clock that jumped, and until when that excuses.
-    excused_until: Instant,
-    outcome: Outcome,
+    pub(super) excused_until: Instant,
+    pub(super) outcome: Outcome,
 }
 
 /// Runs a seed.
@@ -228,12 +226,12 @@ impl World {
         world
     }
 
-    fn plan(&mut self, event: Event, after: Instant) {
+    pub(super) fn plan(&mut self, event: Event, after: Instant) {
         self.order += 1;
         self.queue.push(Reverse(Item(self.now + after, self.order, event)));
     }
 
-    fn latency(&mut self) -> Instant {
+    pub(super) fn latency(&mut self) -> Instant {
         match self.dice.chance(10) {
             true => self.dice.between(MS, 60 * MS),
             false => self.dice.between(50 * US, MS),
@@ -300,7 +298,7 @@ impl World {
     }
 
     /// Does what a client wants, and plans when it is woken.
-    fn settle(&mut self, client: usize) -> Result<(), String> {
+    pub(super) fn settle(&mut self, client: usize) -> Result<(), String> {
         for wish in self.clients[client].settle(self.now) {
             match wish {
                 Wish::Send(server, request) => self.send(client, server, request)?,
@@ -479,340 +477,11 @@ impl World {
         let short = votes.iter().find(|(given, held)| *held && *given < all);
         let up = at.links.iter().all(|link| link.told.is_some());
         match short {
-            Some((given, _)) if up && at.creed.list == all && self.now > settled => Err(format!(
-                "client {client} has lock {lock} with {given} votes of {all}, for long"
-            )),
+            // A server may go by the stranger's list for good.
+            Some((given, _)) if up && self.kind != Kind::Stranger && self.now > settled => Err(
+                format!("client {client} has lock {lock} with {given} votes of {all}, for long"),
+            ),
             _ => Ok(()),
-        }
-    }
-
-    fn dial(&mut self, client: usize, server: usize, after: Instant) {
-        self.numbers += 1;
-        let number = self.numbers;
-        let link = &mut self.clients[client].links[server];
-        (link.number, link.told) = (number, None);
-        link.owed.clear();
-        self.plan(Event::Dialled(client, server, number), after);
-    }
-
-    fn is_reachable(&self, client: usize, server: usize) -> bool {
-        let link = &self.clients[client].links[server];
-        let server = &self.servers[server];
-        link.cut_off_until.max(server.down_until).max(server.mute_until) <= self.now
-    }
-
-    fn dialled(&mut self, client: usize, server: usize, number: u32) -> Result<(), String> {
-        if self.clients[client].links[server].number != number {
-            return Ok(());
-        }
-        if !self.is_reachable(client, server) {
-            let after = self.dice.between(50 * MS, 500 * MS);
-            self.dial(client, server, after);
-            return Ok(());
-        }
-        let creed = self.clients[client].creed;
-        let input = match self.servers[server].greet(self.now, creed) {
-            Some((marker, wait)) => {
-                self.clients[client].links[server].told = Some(marker);
-                let now = self.servers[server].clock.read(self.now);
-                Input::Up { now, wait: Duration::from_micros(wait) }
-            }
-            None => {
-                self.dial(client, server, SEC);
-                let text = "the servers' marker tells of another list, or another max_lease";
-                let error = fencelock_engine::Error::new(ErrorKind::Misconfigured, text);
-                self.clients[client].hear(
-                    self.now,
-                    server,
-                    Input::Event(Said::Misconfigured(error)),
-                );
-                return self.settle(client);
-            }
-        };
-        self.tell(client, server, input);
-        Ok(())
-    }
-
-    /// A server's word is on its way to a client.
-    fn tell(&mut self, client: usize, server: usize, input: Input) {
-        let latency = self.latency();
-        let link = &mut self.clients[client].links[server];
-        let at = (self.now.max(link.cut_off_until) + latency).max(link.last[1] + 1);
-        link.last[1] = at;
-        let number = link.number;
-        self.plan(Event::Hear(client, server, number, Box::new(input)), at - self.now);
-    }
-
-    fn send(&mut self, client: usize, server: usize, request: Request) -> Result<(), String> {
-        if let Op::Acquire(ask) = &request.op {
-            let half = (ask.hold.0 >> 64) as u64;
-            let vote = (client, server, ask.hold.0);
-            let known = *self.votes.entry(half).or_insert(vote);
-            if known != vote && !plant::on(Bug::VoteIdReused) {
-                return Err(format!("two votes begin with {half:016x}"));
-            }
-        }
-        let latency = self.latency();
-        let link = &mut self.clients[client].links[server];
-        link.owed.insert(request.id);
-        let number = link.number;
-        if link.told.is_none() {
-            let request = request.id;
-            let result = Err(Failure::NotSent);
-            let input = Box::new(Input::Event(Said::Reply { request, result }));
-            self.plan(Event::Hear(client, server, number, input), 0);
-            return Ok(());
-        }
-        let at = (self.now.max(link.cut_off_until) + latency).max(link.last[0] + 1);
-        link.last[0] = at;
-        self.plan(Event::Request(client, server, number, request), at - self.now);
-        Ok(())
-    }
-
-    fn arrive(
-        &mut self,
-        client: usize,
-        server: usize,
-        number: u32,
-        request: Request,
-    ) -> Result<(), String> {
-        let mute = self.servers[server].mute_until;
-        if mute > self.now {
-            self.plan(Event::Request(client, server, number, request), mute - self.now);
-            return Ok(());
-        }
-        let link = &self.clients[client].links[server];
-        let alive = link.number == number;
-        // What was under way on a connection that is gone may still arrive, or not.
-        let down = self.servers[server].down_until > self.now;
-        if down || !alive && self.dice.chance(500) {
-            return Ok(());
-        }
-        let creed = self.clients[client].creed;
-        let told = if alive { link.told } else { None };
-        let told = told.unwrap_or(self.stale(server, creed));
-        let (result, said) = self.execute(client, server, told, &request.op);
-        if gives(&result) && self.servers[server].is_newborn(self.now, creed.max_lease) {
-            return Err(format!("server {server} gives a vote although its memory is new"));
-        }
-        let refused = matches!(&result, Err(Failure::Refused(_)));
-        for (to, push) in said {
-            self.tell(to, server, Input::Event(Said::Push(push)));
-        }
-        if alive {
-            let reply = Said::Reply { request: request.id, result };
-            self.tell(client, server, Input::Event(reply));
-            if refused && let Some((marker, wait)) = self.servers[server].greet(self.now, creed) {
-                // The host reads the marker anew.
-                self.clients[client].links[server].told = Some(marker);
-                self.tell(client, server, Input::Wait(Duration::from_micros(wait)));
-            }
-        }
-        Ok(())
-    }
-
-    /// What a connection that is gone was told: the present marker at the most.
-    fn stale(&mut self, server: usize, creed: Creed) -> Marker {
-        let greeted = self.servers[server].clone().greet(self.now, creed);
-        greeted.map_or(Marker::unknown(creed), |(marker, _)| marker)
-    }
-
-    fn execute(
-        &mut self,
-        client: usize,
-        server: usize,
-        told: Marker,
-        op: &Op,
-    ) -> (Result<Reply, Failure>, Vec<(usize, Push)>) {
-        let (clients, now) = (&self.clients, self.now);
-        let listens = |id: &str| {
-            clients.iter().position(|client| {
-                client.caller.client.id() == id
-                    && client.links.get(server).is_some_and(|link| link.told.is_some())
-            })
-        };
-        let mut reach = Reach { listens: &listens, said: Vec::new() };
-        let at = &clients[client];
-        let result =
-            self.servers[server].execute(now, &at.caller, (told, at.creed), op, &mut reach);
-        (result, reach.said)
-    }
-
-    /// A connection is gone: what was owed is unknown.
-    fn lose_link(&mut self, client: usize, server: usize, why: &str) -> Result<(), String> {
-        let link = &mut self.clients[client].links[server];
-        let was_up = link.told.is_some();
-        let owed: Vec<RequestId> = std::mem::take(&mut link.owed).into_iter().collect();
-        let after = self.dice.between(MS, 100 * MS);
-        self.dial(client, server, after);
-        for request in owed {
-            let result = Err(Failure::Unknown);
-            let reply = Said::Reply { request, result };
-            self.clients[client].hear(self.now, server, Input::Event(reply));
-        }
-        if was_up {
-            let reason = why.to_owned();
-            self.clients[client].hear(self.now, server, Input::Event(Said::Down { reason }));
-        }
-        self.settle(client)
-    }
-
-    /// The transport has made another connection, if it could: the first is given up if it is silent still.
-    fn looked(&mut self, client: usize, server: usize, number: u32) -> Result<(), String> {
-        let link = &self.clients[client].links[server];
-        if link.number != number || link.owed.is_empty() {
-            return Ok(());
-        }
-        if self.is_reachable(client, server) && self.dice.chance(300) {
-            let after = self.dice.between(10 * MS, 300 * MS);
-            self.plan(Event::Looked(client, server, number), after);
-            return Ok(());
-        }
-        self.lose_link(client, server, "it was silent for long")
-    }
-
-    fn fault(&mut self) -> Result<(), String> {
-        if self.now > TROUBLE {
-            return Ok(());
-        }
-        let pause = self.dice.between(50 * MS, 2 * SEC);
-        self.plan(Event::Fault, pause);
-        self.outcome.faults += 1;
-        let server = match self.kind {
-            Kind::One(server) => server,
-            _ => self.dice.below(self.servers.len() as u64) as usize,
-        };
-        let client = self.dice.below(self.clients.len() as u64) as usize;
-        let one = matches!(self.kind, Kind::One(_));
-        if self.kind == Kind::Stranger && self.dice.chance(400) {
-            self.corner();
-            return Ok(());
-        }
-        self.touched[server] = self.now;
-        match self.dice.below(if one { 8 } else { 11 }) {
-            0 => {
-                self.servers[server].mute_until = self.now + self.dice.between(MS, 3 * SEC);
-                self.touched[server] = self.servers[server].mute_until;
-            }
-            1 => {
-                let until = self.now + self.dice.between(MS, 3 * SEC);
-                self.cut_off(client, server, until);
-            }
-            2 => {
-                let until = self.now + self.dice.between(MS, 3 * SEC);
-                for client in 0..self.clients.len() {
-                    self.cut_off(client, server, until);
-                }
-            }
-            3 => self.plan_gone(client, server),
-            4 | 5 => self.forget(server, false),
-            6 => self.forget(server, true),
-            7 if one => self.jump(server),
-            7 => self.step_back(server),
-            8 => {
-                let lock = self.dice.below(self.clients[0].locks.len() as u64) as usize;
-                self.operator(lock);
-            }
-            _ => {
-                let longest = self.max_lease * US * 3 / 2;
-                let until = self.now + self.dice.between(MS, longest);
-                self.clients[client].paused_until = until;
-            }
-        }
-        Ok(())
-    }
-
-    /// A hold that has no vote to spare loses one to a server that forgets, while its client stands still.
-    fn corner(&mut self) {
-        let quorum = self.quorum;
-        let tight = |client: &Client| {
-            let mut votes = client.locks.iter().flat_map(|(name, _)| client.machine.votes(name));
-            votes.any(|(given, held)| held && given == quorum)
-        };
-        let regular = (1..self.clients.len()).find(|at| tight(&self.clients[*at]));
-        if let Some(client) = regular {
-            self.touched[1] = self.now;
-            self.forget(1, true);
-            self.clients[client].paused_until = self.now + self.max_lease * US;
-            return;
-        }
-        let client = self.dice.between(1, self.clients.len() as u64 - 1) as usize;
-        let (server, until) = (self.dice.pick(&[0, 2]), self.now + 3 * SEC);
-        self.cut_off(client, server, until);
-    }
-
-    fn cut_off(&mut self, client: usize, server: usize, until: Instant) {
-        if let Some(link) = self.clients[client].links.get_mut(server) {
-            link.cut_off_until = link.cut_off_until.max(until);
-            self.touched[server] = self.touched[server].max(until);
-        }
-    }
-
-    fn plan_gone(&mut self, client: usize, server: usize) {
-        let latency = self.latency();
-        let Some(link) = self.clients[client].links.get(server) else { return };
-        let (number, up) = (link.number, link.told.is_some());
-        if up {
-            self.plan(Event::Gone(client, server, number), latency);
-        }
-    }
-
-    /// A server forgets: all of it, or the last second.
-    fn forget(&mut self, server: usize, flush: bool) {
-        // A server that has forgotten goes by the list and the lease of whoever comes first.
-        if self.kind == Kind::Stranger && server != 1 {
-            return;
-        }
-        if flush {
-            return self.servers[server].flush(self.now);
-        }
-        let (down, empty) = (self.dice.between(MS, 800 * MS), self.dice.chance(500));
-        self.servers[server].restart(self.now, down, empty);
-        self.touched[server] = self.now + down;
-        for client in 0..self.clients.len() {
-            self.plan_gone(client, server);
-        }
-    }
-
-    /// A clock jumps ahead. Who has no vote to spare hangs on it.
-    fn jump(&mut self, server: usize) {
-        let by = self.dice.between(100_000, self.max_lease / 3);
-        self.servers[server].jump(by);
-        let (clients, quorum) = (&self.clients, self.quorum);
-        let tight = |client: &Client| {
-            client.locks.iter().any(|(name, _)| {
-                client.machine.votes(name).iter().any(|(given, _)| (1..=quorum).contains(given))
-            })
-        };
-        if clients.iter().any(tight) {
-            self.excused_until = self.now + 2 * self.max_lease * US;
-        }
-        for lock in 0..self.clients[0].locks.len() {
-            let name = self.clients[0].locks[lock].0.clone();
-            self.truth.jumped(&self.clients, lock, &name, quorum);
-        }
-    }
-
-    fn step_back(&mut self, server: usize) {
-        let by = self.dice.between(1_000, 50_000) as i64;
-        self.servers[server].clock.step(-by);
-    }
-
-    /// An operator ends whatever anybody has of a lock, at every server.
-    fn operator(&mut self, lock: usize) {
-        let span = self.max_lease * US;
-        self.truth.broken(self.now, &self.clients, lock, span);
-        let name = self.clients[0].locks[lock].0.clone();
-        for server in 0..self.servers.len() {
-            let what = Break { lock: name.clone(), token: u64::MAX, hold: None };
-            let told = self.stale(server, self.clients[0].creed);
-            let (_, said) = self.execute(0, server, told, &Op::Break(what));
-            for (to, push) in said {
-                // The word of it may be lost.
-                if self.dice.chance(300) || matches!(push, Push::Granted { .. }) {
-                    self.tell(to, server, Input::Event(Said::Push(push)));
-                }
-            }
         }
     }
 

@@ -55,6 +55,10 @@ fn an_operator_is_called_when_too_few_servers_are_left() {
     assert_eq!(talk.events(), []);
     talk.tell(1, Input::Event(Event::Misconfigured(wrong())));
     assert_eq!(talk.events(), [Event::Misconfigured(wrong())]);
+    // Once.
+    talk.tell(1, Input::Event(Event::Misconfigured(wrong())));
+    talk.wait(MS);
+    assert_eq!(talk.events(), []);
 }
 
 #[test]

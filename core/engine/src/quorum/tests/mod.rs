@@ -92,7 +92,7 @@ impl Talk {
     }
 
     fn read(&self, server: usize) -> u64 {
-        EPOCH + self.servers[server].ahead + self.now.as_nanos() as u64 / 1_000
+        EPOCH + self.servers[server].ahead + self.now.as_nanos() / 1_000
     }
 
     fn up(&mut self, server: usize, wait: Duration) {
