@@ -257,6 +257,22 @@ fn maps_are_fetched_each_half_minute_and_sooner_by_suspicion_but_not_for_each() 
 }
 
 #[test]
+fn a_cluster_that_does_not_serve_is_not_asked_all_the_time() {
+    let mut host = Host::up();
+    let mut fetches = 0;
+    // Each request is refused, and each server says that it knows no better.
+    for _ in 0..3_000 {
+        host.pass(MILLI);
+        host.handle(Input::Suspect(LaneId(1)));
+        while host.asked.is_some() {
+            fetches += 1;
+            host.fetched(Ok(Topology { sound: false, ..thirds() }));
+        }
+    }
+    assert!((10..=33).contains(&fetches), "{fetches} maps within 3 s");
+}
+
+#[test]
 fn nobody_who_answers_is_said_so_and_asked_again() {
     let mut host = Host::new(&[1, 2]);
     host.take();
