@@ -55,7 +55,8 @@ impl Codec {
             Op::Inspect(name) | Op::Revoke(name) => name,
             Op::Beat(beats) => {
                 let refusal = refusal(text, None, &self.secrets);
-                let apart = is_moving(text) && !beats.iter().any(|beat| beat.apart);
+                let moving = is_moving(text) && !planted!(MovingBeatsWhole);
+                let apart = moving && !beats.iter().any(|beat| beat.apart);
                 let kind = if apart { RefusalKind::Apart } else { refusal.kind };
                 return Refusal { kind, ..refusal };
             }

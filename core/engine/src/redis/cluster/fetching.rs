@@ -52,6 +52,10 @@ impl Fetching {
 
     /// Something speaks against the map. `jitter` is between 0 and 1.
     pub fn suspect(&mut self, now: Time, jitter: f64) {
+        if planted!(EachMovedFetches) {
+            self.due = now;
+            return;
+        }
         let least = self.begun.map_or(now, |begun| begun + LEAST.mul_f64(1.0 + jitter));
         self.due = self.due.min(least.max(self.rest).max(now));
     }

@@ -155,6 +155,12 @@ impl Machine {
             }
             Input::Redirected(lane, redirected) => self.redirected(now, lane, redirected),
             Input::Suspect(lane) => {
+                if planted!(SilentLaneTrusted) {
+                    return;
+                }
+                if planted!(AllLanesReset) {
+                    self.reset();
+                }
                 self.lane(lane).silent = true;
                 self.suspect(now);
             }
@@ -225,14 +231,27 @@ impl Machine {
         }
     }
 
+    /// All connections are made anew: a bug that the simulator plants.
+    fn reset(&mut self) {
+        let open: Vec<LaneId> = self.lanes.keys().copied().collect();
+        for lane in open.into_iter().filter(|lane| self.lanes[lane].open) {
+            let Some(node) = self.map.node(lane).cloned() else { continue };
+            self.outputs.push_back(Output::Close(lane, "another server is silent".to_owned()));
+            self.outputs.push_back(Output::Open(lane, node));
+        }
+    }
+
     // ----- redirects -----
 
     fn redirected(&mut self, now: Time, from: LaneId, redirected: Redirected) {
         let Some(said) = self.map.node(from).cloned() else { return };
         let Redirected { locks, to, .. } = redirected;
         let lane = self.map.lane(&to.node(&said));
+        if planted!(UnknownAskIgnored) && to.ask && !self.lane(lane).open {
+            return;
+        }
         self.open(lane);
-        if to.ask {
+        if to.ask && !planted!(AskPatchesMap) {
             let insert = |lock: &Name| self.detours.insert(lock.clone(), (to.slot, lane));
             let before: BTreeSet<LaneId> =
                 locks.iter().filter_map(insert).map(|(_, lane)| lane).collect();

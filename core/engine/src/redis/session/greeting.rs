@@ -203,7 +203,9 @@ impl Greeting {
                 for (at, script) in Codec::scripts().iter().enumerate() {
                     self.ask(Asked::Script(at), &["SCRIPT", "LOAD", script.text]);
                 }
-                if self.greeted.resp3 {
+                if planted!(SubscribedElsewhere) {
+                    self.greeted.inbox = Inbox::Subscribed;
+                } else if self.greeted.resp3 {
                     self.ask(Asked::Subscribe, &[&b"SUBSCRIBE"[..], &channel]);
                 }
                 self.ask(Asked::Time, &["TIME"]);
