@@ -208,6 +208,8 @@ fn shorter(case: &Case) {
 
 /// Runs of each fault on the model of each store, for the table.
 const RUNS: u64 = 60;
+/// The same of a cluster, where a run is longer.
+const CLUSTER_RUNS: u64 = 40;
 
 /// Runs of the cluster of Redis servers: for so long, or one again.
 fn run_cluster(words: &[String]) -> ExitCode {
@@ -218,6 +220,10 @@ fn run_cluster(words: &[String]) -> ExitCode {
         let (_, done) = cluster::run(redis, scene, seed);
         println!("{done:#?}");
         return if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    if words == ["table"] {
+        println!("{}", cluster::table(CLUSTER_RUNS).unwrap_or_else(|why| why));
+        return ExitCode::SUCCESS;
     }
     let Some(seconds) = number(0) else {
         eprintln!("{USAGE}");
@@ -249,7 +255,8 @@ fn guarantees(words: &[String]) -> ExitCode {
         }
     };
     let done = || -> Result<String, String> {
-        let tables = table::render(&table::measure(RUNS)?)?;
+        let mut tables = table::render(&table::measure(RUNS)?)?;
+        tables.push_str(&cluster::table(CLUSTER_RUNS)?);
         let old = std::fs::read_to_string(page).map_err(|error| format!("{page}: {error}"))?;
         let new = table::put(&old, &tables)?;
         if check {

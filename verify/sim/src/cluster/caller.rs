@@ -89,12 +89,16 @@ impl World {
 
     fn rest(&mut self, slot: usize, caller: usize) {
         self.callers[slot][caller].doing = Doing::Nothing;
-        let after = self.dice.between(US, 600 * MS);
+        let most = if self.hot.is_empty() { 600 * MS } else { MS };
+        let after = self.dice.between(US, most);
         self.turn_in(slot, caller, after);
     }
 
     fn acquire(&mut self, slot: usize, caller: usize) {
-        let lock = self.dice.below(self.shape.names.len() as u64) as usize;
+        let lock = match self.hot.is_empty() {
+            true => self.dice.below(self.shape.names.len() as u64) as usize,
+            false => self.dice.pick(&self.hot.clone()),
+        };
         let now = self.clients[slot].now(self.now);
         let patience = match self.dice.below(10) {
             0..=2 => Patience::Try,
@@ -242,9 +246,17 @@ impl World {
         let book = &self.judge.books[lock];
         let (shaken, doubled) = (now <= book.shaken, now <= book.doubled);
         let (highest, last, calm) = (book.token, book.last, book.disturbed + 3 * SEC < since);
+        let other = book.tokens.get(&token).copied();
         self.judge.look("fencing", token > highest, doubled, || {
             format!("lock {lock}: c{slot} is granted token {token} after {highest}")
         });
+        if doubled {
+            // One that another client was granted, which then is not told apart from it.
+            let same = other.is_some_and(|other| other != slot);
+            self.judge.look("one token", !same, doubled, || {
+                format!("lock {lock}: c{slot} is granted token {token}, as another was")
+            });
+        }
         if last == Last::Lost {
             self.judge.look("abandoned", grant.abandoned != Abandoned::No, shaken, || {
                 format!("lock {lock}: c{slot} is not told that the holder before was lost")
@@ -264,12 +276,14 @@ impl World {
         let held = Held { slot, caller, key: grant.hold, since: now };
         let book = &mut self.judge.books[lock];
         book.token = book.token.max(token);
+        book.tokens.insert(token, slot);
         (book.latest, book.last) = (now, Last::Nobody);
         book.holds.push(held);
         self.callers[slot][caller].doing =
             Doing::Holds { hold: grant.hold, lock, short, lost: false };
         let hold_for = match self.dice.below(10) {
             _ if self.quiet => self.dice.between(0, 50 * MS),
+            _ if self.hot.contains(&lock) => self.dice.between(US, MS),
             _ if short => self.dice.between(MS, 2 * SEC),
             0 => self.dice.between(SEC, 20 * SEC),
             1..=3 => self.dice.between(MS, SEC),

@@ -26,8 +26,10 @@ pub(super) enum Next {
     Move { part: usize, from: usize, to: usize, keys: usize },
     /// The work is called off.
     CallOff { part: usize, from: usize, to: usize },
-    /// A server dies, as it was moved to.
+    /// A server dies whose replica lacks the last writes.
     Kill { node: usize },
+    /// Nobody wants some locks more than others any more.
+    Cool,
 }
 
 impl World {
@@ -83,7 +85,8 @@ impl World {
         match scene {
             Scene::Calm | Scene::Any => {}
             Scene::Planned => self.plan_failover(),
-            Scene::Killed | Scene::Lags | Scene::ClockAhead => {
+            Scene::Lags => self.doomed = self.pair().map(|(old, _)| old),
+            Scene::Killed | Scene::ClockAhead => {
                 if let Some((old, new)) = self.pair() {
                     self.die(old, new, scene);
                 }
@@ -124,6 +127,7 @@ impl World {
                 self.nodes[to].coming.remove(&part);
                 self.shake_moved(part, from, to);
             }
+            Next::Cool => self.hot.clear(),
             Next::Kill { node } => {
                 let follows = |it: &usize| self.nodes[*it].follows == Some(node);
                 if let Some(new) = (0..self.nodes.len()).find(follows) {
@@ -174,6 +178,10 @@ impl World {
             }
         }
         self.disturb(&locks, 2 * SEC, false);
+        if self.scene == Scene::TwoMasters {
+            self.hot = locks;
+            self.then(SEC, Next::Cool);
+        }
     }
 
     /// All servers hear of a claim, sooner or later.
@@ -260,7 +268,7 @@ impl World {
             }
         }
         // It serves for as long as a node timeout, and no longer.
-        let after = self.dice.between(2 * SEC, 4 * SEC);
+        let after = self.dice.between(2_500 * MS, 5 * SEC);
         self.then(after, Next::Fails { node: old, fails: true });
         self.replaced(old, new);
         let all: Vec<usize> = (0..self.shape.names.len()).collect();

@@ -30,6 +30,8 @@ pub(super) struct Book {
     pub holds: Vec<Held>,
     /// The highest token that was delivered.
     pub token: u64,
+    /// Which client each was delivered to first.
+    pub tokens: BTreeMap<u64, usize>,
     pub last: Last,
     /// When it was granted last.
     pub latest: Instant,
@@ -43,8 +45,8 @@ pub(super) struct Book {
     pub disturbed: Instant,
     /// Until then it could not be renewed.
     pub unserved: Instant,
-    /// Since when each client asks a server for it that has it no more.
-    pub stale: BTreeMap<usize, Instant>,
+    /// Since when each client asks a server for it that has it no more, and when it did so last.
+    pub stale: BTreeMap<usize, (Instant, Instant)>,
 }
 
 /// All promises.
@@ -72,6 +74,7 @@ impl Judge {
         let book = Book {
             holds: Vec::new(),
             token: 0,
+            tokens: BTreeMap::new(),
             last: Last::Nobody,
             latest: 0,
             places: BTreeMap::new(),
@@ -117,7 +120,10 @@ impl Judge {
             stale.remove(&slot);
             return;
         }
-        let since = *stale.entry(slot).or_insert(now);
+        // Who asks for nothing hears nothing; who holds asks each third of its lease.
+        let (since, last) = *stale.entry(slot).or_insert((now, now));
+        let since = if now - last > 5 * SEC { now } else { since };
+        stale.insert(slot, (since, now));
         self.look("lower epoch", now - since <= LATE, false, || {
             format!(
                 "c{slot} asks a server for lock {lock} that has it no more, and has done so for {} ms",

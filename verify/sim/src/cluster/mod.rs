@@ -11,8 +11,10 @@ mod lane;
 mod node;
 mod scene;
 mod shape;
+mod table;
 mod wire;
 mod world;
 
 pub use scene::Scene;
+pub use table::table;
 pub use world::{Outcome, run};

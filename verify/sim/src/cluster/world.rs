@@ -154,6 +154,10 @@ pub(super) struct World {
     /// All servers refuse while one is down.
     pub all_or_none: bool,
     pub quiet: bool,
+    /// Everybody wants these locks, and just for a moment.
+    pub hot: Vec<usize>,
+    /// A master that dies right after its next write.
+    pub doomed: Option<usize>,
     pub judge: Judge,
     pub outcome: Outcome,
     steps: u64,
@@ -227,6 +231,8 @@ impl World {
             },
             all_or_none: dice.chance(500),
             quiet: false,
+            hot: Vec::new(),
+            doomed: None,
             judge: Judge::new(LOCKS),
             outcome: Outcome::default(),
             steps: 0,
@@ -255,6 +261,7 @@ impl World {
                 return Err(why);
             }
             if self.quiet && self.is_over() {
+                self.judge.look("liveness", true, false, String::new);
                 return self.residue();
             }
             if self.now > TROUBLE + CALM || self.steps > 2_000_000 {
@@ -477,9 +484,10 @@ impl World {
             self.judge.asked(self.now, slot, lock, right);
         }
         if let Op::Acquire(ask) = op {
+            // An answer that was long on its way makes the client think that it is earlier.
             let clock = self.nodes[node].clock.read(self.now);
             let fits =
-                (clock.saturating_sub(1_500_000)..clock + 40_000_000).contains(&ask.not_after);
+                (clock.saturating_sub(20_000_000)..clock + 40_000_000).contains(&ask.not_after);
             self.judge.look("clocks", fits, false, || {
                 format!(
                     "c{slot} bounds a request by {}, and server {node}'s clock reads {clock}",
@@ -665,6 +673,11 @@ impl World {
     /// it granted is nobody's to keep.
     fn wrote(&mut self, node: usize, lock: usize) {
         self.replicate(node);
+        if self.doomed == Some(node) {
+            self.doomed = None;
+            let after = self.dice.between(2 * MS, 20 * MS);
+            self.queue.push(self.now + after, Event::Next(Next::Kill { node }));
+        }
         let part = self.shape.part_of(lock);
         let owner = self.truth[part].owner;
         if owner != node && self.nodes[owner].leaving.get(&part) != Some(&node) {
@@ -686,7 +699,7 @@ impl World {
         let (offset, keys) = (self.nodes[node].offset, Rc::new(self.nodes[node].keys.clone()));
         for to in 0..NODES {
             if self.nodes[to].follows == Some(node) {
-                let after = self.dice.between(100 * US, self.lag);
+                let after = self.dice.between(self.lag / 2, self.lag);
                 let keys = Rc::clone(&keys);
                 self.queue.push(self.now + after, Event::Copied { to, from: node, offset, keys });
             }
