@@ -7,6 +7,7 @@ pub mod bare;
 pub mod case;
 pub mod compare;
 pub mod cost;
+pub mod deployments;
 pub mod driver;
 pub mod gauge;
 pub mod handoff;

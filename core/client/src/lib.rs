@@ -126,7 +126,7 @@ pub use fencelock_engine::{Error, ErrorKind, HoldId, Name, OwnerId, Token};
 pub use guard::Guard;
 pub use hold_events::{Lost, Wanted};
 pub use lock::Lock;
-pub use metrics::{Bucket, Histogram, Metrics};
+pub use metrics::{Bucket, Histogram, Metrics, ServerMetrics};
 pub use rw_lock::RwLock;
 pub use semaphore::Semaphore;
 pub use survey::survey;

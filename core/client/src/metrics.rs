@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use fencelock_engine::lane::LaneState;
 use fencelock_engine::{Grant, How, LossReason, Note};
 
 /// The upper bounds of the histograms' buckets, in microseconds; one more is unbounded.
@@ -104,7 +105,12 @@ impl Counts {
         self.reconnects += 1;
     }
 
-    pub(crate) fn snapshot(&self, waiting: u64, reentries: u64) -> Metrics {
+    pub(crate) fn snapshot(
+        &self,
+        waiting: u64,
+        reentries: u64,
+        servers: Vec<ServerMetrics>,
+    ) -> Metrics {
         let mut grants = self.grants;
         grants[how_index(How::Reentry)] += reentries;
         Metrics {
@@ -118,6 +124,7 @@ impl Counts {
             waiting,
             waits: self.waits.snapshot(),
             holds: self.holds.snapshot(),
+            servers,
         }
     }
 }
@@ -175,6 +182,32 @@ pub struct Metrics {
     pub waits: Histogram,
     /// How long released holds lasted.
     pub holds: Histogram,
+    /// Each server that the client has asked: each master of a cluster, those of earlier among them;
+    /// elsewhere the one that there is.
+    pub servers: Vec<ServerMetrics>,
+}
+
+/// What a client has counted of one server; from [`Metrics`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ServerMetrics {
+    /// Its host and port where there are several servers; otherwise the store's name, such as `redis`.
+    pub name: String,
+    /// There is a connection, and it answers.
+    pub connected: bool,
+    /// How many requests were asked of it.
+    pub requests: u64,
+    /// How often it was silent for so long that the client looked whether the connection is dead.
+    pub doubts: u64,
+    /// How long its answers take: the longest of late, which one that comes sooner halves.
+    pub round_trip: Duration,
+}
+
+impl ServerMetrics {
+    pub(crate) fn of(name: String, state: LaneState) -> ServerMetrics {
+        let LaneState { lane: _, connected, requests, doubts, latency } = state;
+        ServerMetrics { name, connected, requests, doubts, round_trip: latency }
+    }
 }
 
 impl Metrics {
@@ -243,9 +276,44 @@ impl Metrics {
             head(&mut out, name, kind, help);
             line(&mut out, name, value);
         }
+        self.write_servers(&mut out);
         self.waits.write(&mut out, "fencelock_wait_seconds", "How long acquires waited.");
         self.holds.write(&mut out, "fencelock_hold_seconds", "How long holds lasted.");
         out
+    }
+
+    fn write_servers(&self, out: &mut String) {
+        type Value = fn(&ServerMetrics) -> f64;
+        let lines: [(&str, &str, &str, Value); 4] = [
+            (
+                "fencelock_server_connected",
+                "gauge",
+                "Whether there is a connection that answers.",
+                |it| f64::from(u8::from(it.connected)),
+            ),
+            ("fencelock_server_requests_total", "counter", "Requests asked.", |it| {
+                it.requests as f64
+            }),
+            (
+                "fencelock_server_doubts_total",
+                "counter",
+                "Times that its connection was silent for too long.",
+                |it| it.doubts as f64,
+            ),
+            (
+                "fencelock_server_answer_seconds",
+                "gauge",
+                "How long answers take, the longest of late.",
+                |it| it.round_trip.as_secs_f64(),
+            ),
+        ];
+        for (name, kind, help, value) in lines {
+            head(out, name, kind, help);
+            for server in &self.servers {
+                // A host's name has nothing that a label must escape.
+                line(out, &format!("{name}{{server=\"{}\"}}", server.name), value(server));
+            }
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::bell::Bell;
 use crate::effects::{Later, log};
 use crate::errors::{cancelled, forked};
 use crate::listener::Listener;
-use crate::metrics::{Counts, Metrics};
+use crate::metrics::{Counts, Metrics, ServerMetrics};
 use crate::owner_holds::OwnerHolds;
 use crate::uncancelled::uncancelled;
 use crate::{Result, clock, cork, fork};
@@ -332,9 +332,15 @@ impl Shared {
 
     /// What was counted; nothing in a forked child.
     pub(crate) fn metrics(&self) -> Metrics {
-        let counted = self.with(|core, _| (core.counts.clone(), core.engine.waiting()));
-        let (counts, waiting) = counted.unwrap_or_default();
-        counts.snapshot(waiting as u64, self.reentries.load(Ordering::Relaxed))
+        let counted = self
+            .with(|core, _| (core.counts.clone(), core.engine.waiting(), core.engine.servers()));
+        let (counts, waiting, servers) = counted.unwrap_or_default();
+        // One server has no name of its own.
+        let named = |lane| self.transport.get().and_then(|it| it.server(lane));
+        let named = |lane| named(lane).unwrap_or_else(|| self.capabilities.store.to_owned());
+        let servers = servers.into_iter().map(|it| ServerMetrics::of(named(it.lane), it));
+        let reentries = self.reentries.load(Ordering::Relaxed);
+        counts.snapshot(waiting as u64, reentries, servers.collect())
     }
 
     /// Of a store that is several servers, the first lane tells whether it is there at all.

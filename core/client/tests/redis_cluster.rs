@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fencelock::{Client, ErrorKind, Guard};
+use fencelock::{Client, ErrorKind, Guard, OwnerId};
 use fencelock_testkit::{RedisCluster, skip_servers};
 
 const LIMIT: Duration = Duration::from_secs(40);
@@ -40,6 +40,12 @@ async fn locks_of_all_slots_are_held_found_and_released() {
     assert!(other.ping().await.is_ok());
     let masters: Vec<usize> = (0..3).map(|at| cluster.keys(at)).collect();
     assert!(masters.iter().all(|keys| *keys > 500), "each master has its part: {masters:?}");
+    let told = one.metrics().servers;
+    for server in &cluster.servers[..3] {
+        let of = told.iter().find(|it| it.name == server.address()).unwrap();
+        assert!(of.connected && of.requests > 500 && of.round_trip > Duration::ZERO, "{of:?}");
+    }
+    assert_eq!(told.len(), 3, "{told:?}");
     for guard in held {
         guard.release().await.unwrap();
     }
@@ -81,8 +87,9 @@ async fn a_planned_failover_keeps_holders_and_waiters() {
         let (other, name) = (other.clone(), name.clone());
         async move { take(&other, &name).await.token() }
     });
-    queued(&one, &name).await;
-    cluster.failover(0);
+    listening(&cluster, &other, &name, 0).await;
+    let heir = cluster.failover(0);
+    listening(&cluster, &other, &name, heir).await;
     held.extend(Duration::from_secs(30)).await.unwrap();
     let first = held.token();
     held.release().await.unwrap();
@@ -159,14 +166,30 @@ async fn a_slot_is_moved_under_a_holder_and_a_waiter() {
             let (other, name) = (other.clone(), name.clone());
             async move { take(&other, &name).await.token() }
         });
-        queued(&one, &name).await;
+        listening(&cluster, &other, &name, 0).await;
         cluster.move_slot(cluster.slot(&name), 0, 1);
+        listening(&cluster, &other, &name, 1).await;
         held.extend(Duration::from_secs(30)).await.unwrap();
         let first = held.token();
         held.release().await.unwrap();
         assert!(waits.await.unwrap() > first);
     }
     assert_eq!([one.metrics().losses(), other.metrics().losses()], [0, 0]);
+}
+
+/// The client hears of the move by this release.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_whose_slot_is_moving_is_released_where_it_is() {
+    if skip_servers() {
+        return;
+    }
+    let cluster = RedisCluster::builder().masters_alone().start().unwrap();
+    let one = client(&cluster).await;
+    let name = cluster.name_at(0, "left ");
+    let held = take(&one, &name).await;
+    cluster.begin_move(cluster.slot(&name), 0, 1);
+    cluster.move_keys(cluster.slot(&name), 0, 1);
+    held.release().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -203,6 +226,59 @@ async fn queued(client: &Client, name: &str) {
         assert!(begun.elapsed() < LIMIT, "nobody waits for {name}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// Waits until this client is queued, and subscribed to the lock's channel at this server.
+async fn listening(cluster: &RedisCluster, client: &Client, name: &str, server: usize) {
+    let (begun, channel) = (std::time::Instant::now(), format!("{}:{{{name}}}", client.id()));
+    queued(client, name).await;
+    while channels(cluster, server).is_some_and(|all| !all.iter().any(|it| it.ends_with(&channel)))
+    {
+        assert!(begun.elapsed() < LIMIT, "nobody listens for {name}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The channels of locks at a server; `None` where it is too old to have any.
+fn channels(cluster: &RedisCluster, server: usize) -> Option<Vec<String>> {
+    let all = cluster.servers[server].cli(&["PUBSUB", "SHARDCHANNELS"]).ok()?;
+    Some(redis::from_redis_value(all).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locks_that_are_used_once_have_no_channel_and_who_may_have_none_polls() {
+    if skip_servers() {
+        return;
+    }
+    let cluster = RedisCluster::builder().masters_alone().start().unwrap();
+    let one = client(&cluster).await;
+    let names: Vec<String> = spread().collect();
+    for uses in 0..2 {
+        for name in &names {
+            take(&one, name).await.release().await.unwrap();
+        }
+        let there: Option<Vec<_>> = (0..3).map(|server| channels(&cluster, server)).collect();
+        let there = there.map(|all| all.concat().len());
+        assert!(
+            there.is_none_or(|there| there == uses * names.len()),
+            "{there:?} after {uses} more"
+        );
+    }
+    for server in 0..3 {
+        cluster.ask(server, &["ACL", "SETUSER", "default", "-subscribe", "-ssubscribe"]);
+    }
+    let other = client(&cluster).await;
+    let held = take(&one, "polled").await;
+    let waits = tokio::spawn({
+        let other = other.clone();
+        async move { take(&other, "polled").await.token() }
+    });
+    queued(&one, "polled").await;
+    let silent = |at| channels(&cluster, at).is_none_or(|all| !all.concat().contains(other.id()));
+    assert!((0..3).all(silent));
+    let first = held.token();
+    held.release().await.unwrap();
+    assert!(waits.await.unwrap() > first);
 }
 
 /// What the master has, its replica has.
@@ -266,4 +342,175 @@ async fn renewed(client: &Client, more: u64) {
         assert!(begun.elapsed() < LIMIT, "nothing is renewed");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// Holds of every kind are renewed while their slot moves, whoever waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_a_slot_moves_shared_holds_permits_and_those_of_explicit_owners_are_renewed() {
+    if skip_servers() {
+        return;
+    }
+    let cluster = RedisCluster::builder().masters_alone().start().unwrap();
+    let mut holders = Vec::new();
+    for _ in 0..2 {
+        let builder = Client::builder(cluster.url()).connect_timeout(LIMIT);
+        holders.push(builder.lease(Duration::from_secs(3)).connect().await.unwrap());
+    }
+    let other = client(&cluster).await;
+    for kind in ["lone reader", "readers", "writer", "permits", "owner", "co-holders"] {
+        let name = cluster.name_at(0, &format!("{kind} "));
+        let slot = cluster.slot(&name);
+        let mut held = Vec::new();
+        for (at, holder) in holders.iter().enumerate() {
+            let owner = holder.lock(&name).unwrap().owner(OwnerId::new("an owner").unwrap());
+            let taken = match kind {
+                "lone reader" if at == 0 => holder.rw_lock(&name).unwrap().reader().acquire().await,
+                "readers" => holder.rw_lock(&name).unwrap().reader().acquire().await,
+                "writer" if at == 0 => holder.rw_lock(&name).unwrap().writer().acquire().await,
+                "permits" => holder.semaphore(&name, 3).unwrap().acquire().await,
+                "owner" if at == 0 => owner.acquire().await,
+                "co-holders" => owner.acquire().await,
+                _ => continue,
+            };
+            held.push(taken.unwrap());
+        }
+        let waits = tokio::spawn({
+            let (other, name) = (other.clone(), name.clone());
+            async move {
+                match kind {
+                    "permits" => other.semaphore(&name, 3).unwrap().acquire_many(2).await,
+                    "writer" => other.rw_lock(&name).unwrap().reader().acquire().await,
+                    _ => other.lock(&name).unwrap().acquire().await,
+                }
+                .map(|guard| guard.token())
+            }
+        });
+        queued(&other, &name).await;
+        cluster.begin_move(slot, 0, 1);
+        for holder in &holders[..held.len()] {
+            renewed(holder, 4).await;
+        }
+        cluster.move_keys(slot, 0, 1);
+        for holder in &holders[..held.len()] {
+            renewed(holder, 4).await;
+        }
+        for guard in &held {
+            guard.check().unwrap_or_else(|lost| panic!("{kind}: {lost}"));
+        }
+        cluster.end_move(slot, 0, 1);
+        for guard in held {
+            guard.release().await.unwrap();
+        }
+        tokio::time::timeout(LIMIT, waits).await.unwrap().unwrap().unwrap();
+    }
+    let losses: Vec<u64> = holders.iter().map(|holder| holder.metrics().losses()).collect();
+    assert_eq!(losses, [0, 0]);
+}
+
+/// A lock that nobody has is taken while its slot moves: a new one where the slot goes, one that was
+/// released before where it stands.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_a_slot_moves_free_locks_are_taken_and_others_wait() {
+    if skip_servers() {
+        return;
+    }
+    let cluster = RedisCluster::builder().masters_alone().start().unwrap();
+    let [one, other] = [client(&cluster).await, client(&cluster).await];
+    let name = cluster.name_at(0, "old ");
+    let slot = cluster.slot(&name);
+    let all = || (0..).map(|number| format!("new {number}"));
+    let fresh: Vec<String> = all().filter(|it| cluster.slot(it) == slot).take(2).collect();
+    let before = take(&one, &name).await;
+    let first = before.token();
+    before.release().await.unwrap();
+    cluster.begin_move(slot, 0, 1);
+    let held = take(&other, &name).await;
+    assert!(held.token() > first);
+    let new = take(&one, &fresh[0]).await;
+    let taken = cluster.servers[1].cli(&["CLUSTER", "COUNTKEYSINSLOT", &slot.to_string()]);
+    assert_eq!(taken.unwrap(), redis::Value::Int(1), "it is where the slot goes");
+    let waits = tokio::spawn({
+        let (one, name) = (one.clone(), name.clone());
+        async move { take(&one, &name).await.token() }
+    });
+    cluster.move_keys(slot, 0, 1);
+    let later = take(&other, &fresh[1]).await;
+    let second = held.token();
+    held.release().await.unwrap();
+    cluster.end_move(slot, 0, 1);
+    assert!(waits.await.unwrap() > second);
+    for guard in [new, later] {
+        guard.check().unwrap();
+        guard.release().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_is_reached_by_tls_also_where_a_slot_goes() {
+    if skip_servers() {
+        return;
+    }
+    let cluster = RedisCluster::builder().masters_alone().tls().start().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let authorities = folder.path().join("authorities.pem");
+    let files = cluster.servers.iter().map(|it| std::fs::read(&it.certificates().unwrap().ca));
+    std::fs::write(&authorities, files.collect::<Result<Vec<_>, _>>().unwrap().concat()).unwrap();
+    let by_tls = |at: usize| format!("127.0.0.1:{}", cluster.servers[at].tls_port());
+    let map: Vec<String> =
+        (0..3).map(|at| format!("{}={}", cluster.servers[at].address(), by_tls(at))).collect();
+    let (first, map, ca) = (by_tls(0), map.join(","), authorities.display());
+    let url = format!("rediss+cluster://{first}?tls_ca={ca}&map={map}");
+    let connect = || Client::builder(&url).connect_timeout(LIMIT).connect();
+    let [one, other] = [connect().await.unwrap(), connect().await.unwrap()];
+    for master in 0..3 {
+        let name = cluster.name_at(master, "secret ");
+        let held = take(&one, &name).await;
+        let waits = tokio::spawn({
+            let (other, name) = (other.clone(), name.clone());
+            async move { take(&other, &name).await.token() }
+        });
+        listening(&cluster, &other, &name, master).await;
+        cluster.move_slot(cluster.slot(&name), master, (master + 1) % 3);
+        let token = held.token();
+        held.release().await.unwrap();
+        assert!(waits.await.unwrap() > token);
+    }
+    // Where they are not mapped, the servers' own words lead to ports without TLS.
+    let url = format!("rediss+cluster://{first}?tls_ca={ca}");
+    let error = Client::builder(&url).connect_timeout(Duration::from_secs(3)).connect().await;
+    assert_eq!(error.err().map(|error| error.kind()), Some(ErrorKind::Unavailable));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_login_that_one_server_refuses_names_it_and_the_others_serve() {
+    if skip_servers() {
+        return;
+    }
+    let cluster = RedisCluster::builder().masters_alone().start().unwrap();
+    let user = ["ACL", "SETUSER", "locks", "on", ">sesame", "allkeys", "allchannels", "+@all"];
+    (0..3).for_each(|server| drop(cluster.ask(server, &user)));
+    let url = cluster.url().replace("://", "://locks:sesame@");
+    let one = Client::builder(&url).connect_timeout(LIMIT).connect().await.unwrap();
+    // Who is not there any more is sent away.
+    cluster.ask(1, &["ACL", "DELUSER", "locks"]);
+    let name = cluster.name_at(1, "refused ");
+    let error = one.lock(&name).unwrap().acquire_timeout(LIMIT).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Misconfigured, "{error}");
+    assert!(error.message().contains(&cluster.servers[1].address()), "{error}");
+    assert!(error.message().contains("WRONGPASS"), "{error}");
+    for master in [0, 2] {
+        take(&one, &cluster.name_at(master, "served ")).await.release().await.unwrap();
+    }
+    // Mending it is enough; so it is with a permission.
+    cluster.ask(1, &user);
+    let begun = std::time::Instant::now();
+    while let Err(error) = one.lock(&name).unwrap().acquire_timeout(LIMIT).await.map(drop) {
+        assert!(begun.elapsed() < LIMIT, "{error}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    cluster.ask(2, &["ACL", "SETUSER", "locks", "-evalsha"]);
+    let name = cluster.name_at(2, "forbidden ");
+    let error = one.lock(&name).unwrap().acquire_timeout(LIMIT).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Misconfigured, "{error}");
+    assert!(error.message().contains("NOPERM"), "{error}");
 }

@@ -39,8 +39,6 @@ pub enum Bug {
     BeatsAwaitAll,
     AllLanesReset,
     OtherLanesClock,
-    AskPatchesMap,
-    UnknownAskIgnored,
     ForgottenScriptIsDeath,
     EachMovedFetches,
     SilentLaneTrusted,

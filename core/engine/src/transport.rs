@@ -81,6 +81,12 @@ pub trait Transport: Send + Sync + 'static {
     /// see [`Doubt`].
     fn reconnect(&self, doubt: Doubt);
 
+    /// What a server is called by people, where there are several: its host and port.
+    fn server(&self, lane: LaneId) -> Option<String> {
+        let _ = lane;
+        None
+    }
+
     /// Closes for good. Nothing is delivered afterwards.
     fn close(&self);
 

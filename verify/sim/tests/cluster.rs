@@ -83,16 +83,6 @@ fn d129_a_bound_by_another_servers_clock_is_found() {
 }
 
 #[test]
-fn d134_an_ask_that_patches_the_map_is_found() {
-    is_found(Bug::AskPatchesMap, Scene::Moves, &["watchdog", "redirects", "lower epoch"]);
-}
-
-#[test]
-fn d135_an_ask_to_a_server_that_has_no_slots_is_found() {
-    is_found(Bug::UnknownAskIgnored, Scene::Moves, &["watchdog", "redirects"]);
-}
-
-#[test]
 fn d136_a_forgotten_script_that_is_taken_for_the_servers_death_is_found() {
     is_found(Bug::ForgottenScriptIsDeath, Scene::Scripts, &["connections"]);
 }

@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// One server, as the callers' threads see it.
 struct Lane {
+    /// Where it is.
+    node: Node,
     shared: Arc<Shared>,
     /// Something was enqueued since it was flushed last.
     unsent: AtomicBool,
@@ -105,8 +107,9 @@ impl Cluster {
     pub(crate) fn enqueue(&self, request: Request) {
         match self.inner.lane(request.id.lane()) {
             Some(lane) => {
-                lane.unsent.store(true, Ordering::Release);
                 lane.shared.enqueue(request);
+                // After it: another thread may take this word and flush at any moment.
+                lane.unsent.store(true, Ordering::Release);
             }
             // The keeper is gone only when all is closed.
             None => drop(self.inner.words.send(Word::Asked(request))),
@@ -119,6 +122,11 @@ impl Cluster {
                 lane.shared.flush();
             }
         }
+    }
+
+    /// What the server of a lane is called.
+    pub(crate) fn server(&self, lane: LaneId) -> Option<String> {
+        self.inner.lane(lane).map(|lane| lane.node.to_string())
     }
 
     pub(crate) fn doubt(&self, doubt: Doubt) {
@@ -277,7 +285,8 @@ impl Keeper {
     fn fetch(&mut self, node: Node) {
         let (options, words) = (Arc::clone(&self.options), self.inner.words.clone());
         self.errands.spawn(async move {
-            let limit = options.connect_timeout;
+            // As long as an attempt to connect: others are asked meanwhile, and a map may come late.
+            let limit = options.connect_timeout.saturating_mul(4);
             let answer = tokio::time::timeout(limit, lookup::topology(options, node.clone())).await;
             let late = |_| Err(NoSession::Later(format!("{node} does not answer")));
             let answer = answer.unwrap_or_else(late);
@@ -289,7 +298,7 @@ impl Keeper {
     fn open(&mut self, lane: LaneId, node: Node) {
         let shared = match self.inner.lane(lane) {
             Some(lane) => Arc::clone(&lane.shared),
-            None => match self.add(lane) {
+            None => match self.add(lane, &node) {
                 Some(shared) => shared,
                 None => return,
             },
@@ -306,7 +315,7 @@ impl Keeper {
     }
 
     /// Lanes are numbered as they come.
-    fn add(&self, lane: LaneId) -> Option<Arc<Shared>> {
+    fn add(&self, lane: LaneId, node: &Node) -> Option<Arc<Shared>> {
         let codec = Codec::new(self.client.clone(), &self.options.prefix).ok()?.in_cluster();
         let (sink, words) = (Arc::clone(&self.inner.sink), self.inner.words.clone());
         let shared = Arc::new(Shared::in_cluster(codec, sink, lane, words));
@@ -314,7 +323,8 @@ impl Keeper {
         if lanes.len() + 1 != usize::from(lane.0) {
             return None;
         }
-        lanes.push(Arc::new(Lane { shared: Arc::clone(&shared), unsent: AtomicBool::new(false) }));
+        let (node, unsent) = (node.clone(), AtomicBool::new(false));
+        lanes.push(Arc::new(Lane { node, shared: Arc::clone(&shared), unsent }));
         if self.inner.closed.load(Ordering::Acquire) {
             shared.close();
         }
@@ -330,5 +340,67 @@ impl Keeper {
         if let Some(lane) = self.inner.lane(lane) {
             lane.shared.abandon(reason);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use fencelock_engine::Name;
+
+    use super::*;
+
+    /// Counts answers.
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Sink for Count {
+        fn deliver(&self, event: Event) {
+            if matches!(event, Event::Reply { .. }) {
+                self.0.fetch_add(1, Ordering::AcqRel);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_enqueued_while_another_thread_flushes_is_flushed() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let count = Arc::new(Count::default());
+        let client = ClientId::new(1, "").unwrap();
+        let (words, _said) = unbounded_channel();
+        let (sink, id) = (Arc::clone(&count), LaneId(1));
+        let codec = Codec::new(client, "fl:").unwrap();
+        // It has no connection: what is flushed is answered as not sent.
+        let shared = Arc::new(Shared::in_cluster(codec, sink, id, words.clone()));
+        let node = Node { host: "h".to_owned(), port: 1 };
+        let lane = Arc::new(Lane { node, shared, unsent: AtomicBool::new(false) });
+        let closed = AtomicBool::new(false);
+        let lanes = RwLock::new(vec![lane]);
+        let inner = Arc::new(Inner { sink: Arc::clone(&count) as _, lanes, words, closed });
+        let task = runtime.spawn(std::future::pending::<()>()).abort_handle();
+        let cluster = Cluster { inner, task };
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Acquire) {
+                    cluster.flush();
+                }
+            });
+            for asked in 1..=20_000 {
+                let op = Op::Inspect(Name::new("a").unwrap());
+                cluster.enqueue(Request { id: RequestId((1 << 48) | asked as u64), op });
+                cluster.flush();
+                let begun = std::time::Instant::now();
+                while count.0.load(Ordering::Acquire) < asked {
+                    if begun.elapsed() > Duration::from_secs(30) {
+                        over.store(true, Ordering::Release);
+                        panic!("request {asked} is never sent");
+                    }
+                    std::thread::yield_now();
+                }
+            }
+            over.store(true, Ordering::Release);
+        });
     }
 }

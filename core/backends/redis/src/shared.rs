@@ -4,6 +4,7 @@ use std::io;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use atomic_waker::AtomicWaker;
 use fencelock_engine::event::Event;
@@ -12,6 +13,7 @@ use fencelock_engine::redis::session::{Asked, Guarded};
 use fencelock_engine::redis::{Codec, Inbox, Wide};
 use fencelock_engine::reply::Failure;
 use fencelock_engine::request::{Request, RequestId};
+use fencelock_engine::time::Time;
 use fencelock_engine::transport::{Doubt, Sink, Watcher};
 use fencelock_engine::{LaneId, Name};
 use tokio::sync::mpsc::UnboundedSender;
@@ -61,6 +63,7 @@ pub(crate) struct Shared {
     /// Who keeps the map of slots, where the server is one of a cluster.
     cluster: Option<UnboundedSender<Word>>,
     closed: AtomicBool,
+    since: Instant,
     /// The pump is asked to look at the state.
     attention: AtomicBool,
     pub(crate) waker: AtomicWaker,
@@ -99,9 +102,16 @@ impl Shared {
             lane,
             cluster,
             closed: AtomicBool::new(false),
+            since: Instant::now(),
             attention: AtomicBool::new(false),
             waker: AtomicWaker::new(),
         }
+    }
+
+    /// The time for what is asked: only channels of a cluster's locks need it.
+    pub(crate) fn now(&self) -> Time {
+        let since = self.cluster.as_ref().map_or(Duration::ZERO, |_| self.since.elapsed());
+        Time::ZERO + since
     }
 
     /// Which locks are shared, for the codec that reads the replies.
@@ -189,7 +199,7 @@ impl Shared {
             state.refused.push(request.id);
             return;
         }
-        state.asked.ask(request);
+        state.asked.ask(self.now(), request);
     }
 
     /// Writes from the caller's own thread as far as the socket takes it, and leaves the rest to

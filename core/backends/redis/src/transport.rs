@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fencelock_engine::redis::{Codec, cluster};
 use fencelock_engine::request::Request;
 use fencelock_engine::transport::{Capabilities, Doubt, Sink, Transport, Watcher};
-use fencelock_engine::{ClientId, Error, Name, Place};
+use fencelock_engine::{ClientId, Error, LaneId, Name, Place};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
@@ -92,6 +92,13 @@ impl Transport for RedisTransport {
         match &self.0 {
             Kind::One(one) => one.shared.doubt(doubt),
             Kind::Many(cluster) => cluster.doubt(doubt),
+        }
+    }
+
+    fn server(&self, lane: LaneId) -> Option<String> {
+        match &self.0 {
+            Kind::One(_) => None,
+            Kind::Many(cluster) => cluster.server(lane),
         }
     }
 

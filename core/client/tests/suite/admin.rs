@@ -162,8 +162,12 @@ pub async fn metrics_count_what_happened(world: &World) {
     assert_eq!((metrics.grants(), metrics.grants_reentry()), (2, 1));
     assert_eq!((metrics.waits.count(), metrics.holds.count()), (1, 1));
     assert_eq!((metrics.losses(), metrics.waiting), (0, 0));
+    assert!(metrics.servers.iter().any(|it| it.connected && it.requests > 0), "{metrics:?}");
     let text = metrics.to_prometheus();
+    let server = metrics.servers.iter().find(|it| it.connected).unwrap();
+    let connected = format!("fencelock_server_connected{{server=\"{}\"}} 1", server.name);
     for line in [
+        connected.as_str(),
         "fencelock_grants_total{how=\"reentry\"} 1",
         "fencelock_hold_seconds_bucket{le=\"+Inf\"} 1",
         "fencelock_hold_seconds_count 1",

@@ -81,6 +81,11 @@ impl Flights {
         RequestId(id)
     }
 
+    /// How many there were.
+    pub fn count(&self) -> u64 {
+        (self.first & ((1 << 48) - 1)) - 1 + self.queue.len() as u64
+    }
+
     pub fn take(&mut self, id: RequestId) -> Option<Flight> {
         if let Some(flight) = self.listings.remove(&id.0) {
             return Some(flight);

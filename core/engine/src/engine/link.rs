@@ -32,6 +32,8 @@ pub(crate) struct Link {
     /// It has been silent for so long that it may be dead. The transport looks whether another one
     /// is answered; until then, or until an answer comes after all, nothing new is asked.
     pub doubted: bool,
+    /// How often it was.
+    pub doubts: u64,
     /// How long answers take: the longest of late. One that comes sooner halves it.
     pub latency: Duration,
     pub clock: StoreClock,
@@ -46,6 +48,7 @@ impl Link {
             heard: Time::ZERO,
             answered: None,
             doubted: false,
+            doubts: 0,
             latency: Duration::ZERO,
             clock: StoreClock::default(),
             reason: None,
@@ -56,7 +59,17 @@ impl Link {
     /// What of it bears on what comes: when an answer came last only while a request is out, and
     /// how long answers take only where that is longer than what is waited for anyway.
     pub fn fingerprint<H: Hasher>(&self, oldest: Option<Time>, options: &Options, state: &mut H) {
-        let Link { up, heard, answered: _, doubted, latency, clock, reason, misconfigured } = self;
+        let Link {
+            up,
+            heard,
+            answered: _,
+            doubted,
+            doubts: _,
+            latency,
+            clock,
+            reason,
+            misconfigured,
+        } = self;
         (up, doubted, clock, reason, misconfigured).hash(state);
         oldest.map(|oldest| oldest.max(*heard)).hash(state);
         let short = options.claim.min(options.request_timeout);
@@ -147,6 +160,7 @@ impl<C: Clone> Engine<C> {
         let silent = &mut self.lanes[lane];
         let Some(owed) = silent.flights.owed() else { return };
         silent.link.doubted = true;
+        silent.link.doubts += 1;
         let heard = silent.link.answered;
         let reason = "the store has not answered for as long as a request may take";
         for key in self.entries.keys() {

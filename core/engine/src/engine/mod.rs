@@ -47,7 +47,7 @@ use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Event, Outcome};
 use crate::hold::{Ask, CallKey, Grant, HoldKey, LockKey, Owner, Patience};
 use crate::id::HoldId;
-use crate::lane::LaneId;
+use crate::lane::{LaneId, LaneState};
 use crate::name::Name;
 use crate::options::Options;
 use crate::reply::RefusalKind;
@@ -275,6 +275,11 @@ impl<C: Clone> Engine<C> {
         self.calls.len()
     }
 
+    /// What there is to say of each of the store's servers.
+    pub fn servers(&self) -> Vec<LaneState> {
+        self.lanes.states()
+    }
+
     /// Whether nothing is held and no acquire waits.
     pub fn is_idle(&self) -> bool {
         self.holds.is_empty() && self.calls.is_empty()
@@ -307,7 +312,10 @@ impl<C: Clone> Engine<C> {
         self.lanes.open(lane);
         match event {
             Event::Up { now: store } => self.link_up(now, lane, store),
-            Event::Down { reason } => self.lanes[lane].link.down(reason),
+            Event::Down { reason } => {
+                self.lanes[lane].link.down(reason);
+                self.ask_elsewhere(now);
+            }
             Event::Misconfigured(error) => self.misconfigured(now, lane, error),
             Event::Reply { request, result } => self.replied(now, request, result),
             // A message may reach a client by every server: that of the one which sent it counts.

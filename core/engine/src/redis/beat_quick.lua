@@ -2,12 +2,15 @@
 -- Beat: the holds of ordinary owners, and who waits behind one, if who is first lives and nobody is
 -- parked; one by one. The others, and those that cannot be read, are left to the part below.
 -- KEYS: record, queue, order of each. ARGV: client, polling (0, 1; and 2 for five keys of each, 8 for six, 4 for
--- the record alone, which is renewed, while its slot moves and nobody can be handed the lock); then hold, lease, used, silence
+-- the record alone, 16 for it and the two keys of its holds, which are renewed, while the slot moves and nobody can be
+-- handed the lock); then hold, lease, used, silence
 -- of each; and how many wait within the client behind each, left out where there is nobody.
 if now >= 9006099743113216 then return { err = 'CLOCK' } end
--- Each lock's keys are three, or five or six, or one.
-local polling, each = arg[2] + 0, 3
-if polling >= 8 then
+-- Each lock's keys are three, or five or six, or one; or, of one alone, its record and those of its holds.
+local polling, each, spread = arg[2] + 0, 3, false
+if polling >= 16 then
+  polling, spread = polling - 16, true
+elseif polling >= 8 then
   polling, each = polling - 8, 6
 elseif polling >= 4 then
   polling, each = polling - 4, 1
@@ -107,5 +110,5 @@ local function answer(serve, some)
   return rest
 end
 
-local left = answer(beat)
+local left = spread and { 1 } or answer(beat)
 if not left then return answers end

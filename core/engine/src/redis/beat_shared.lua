@@ -32,12 +32,7 @@ local function sharer(i)
   return { 0, token + 0, last + 0, deadline - now, string.find(mode, 's') and (field[7] or 0) % 4 or 0 }
 end
 
-if each ~= 3 then
+if each >= 5 then
   left = answer(sharer, left)
   if not left then return answers end
-end
--- What is left needs keys that may be elsewhere.
-if each == 1 then
-  for _, i in ipairs(left) do answers[i + 1] = 'QUEUE' end
-  return answers
 end

@@ -4,8 +4,8 @@ use crate::error::{Error, ErrorKind};
 use crate::id::ClientId;
 use crate::name::Name;
 use crate::redis::Value;
-use crate::redis::key::encode_name;
-use crate::redis::script::{SCRIPTS, Script};
+use crate::redis::key::{decode_name, encode_name};
+use crate::redis::script::{SCRIPTS, SHARDED, Script};
 use crate::redis::wide::Wide;
 use crate::redis::words::Words;
 use crate::reply::{Failure, Push, Reply};
@@ -51,6 +51,9 @@ pub enum Inbox {
     Subscribed,
     /// It cannot: it polls.
     Polling,
+    /// Each lock has a channel of its own at this server, in the lock's slot; whether the client
+    /// subscribes to those of what is asked about, or else polls.
+    Sharded(bool),
 }
 
 /// The dialect of one client.
@@ -172,6 +175,24 @@ impl Codec {
         &SCRIPTS[..]
     }
 
+    /// The same for [`Inbox::Sharded`].
+    pub fn sharded_scripts() -> &'static [Script] {
+        &SHARDED[..]
+    }
+
+    /// The channel of one lock, in its slot, for [`Inbox::Sharded`].
+    pub fn channel_of(&self, name: &Name) -> Vec<u8> {
+        let name = encode_name(name.as_str());
+        [&self.channel, &b":{"[..], name.as_bytes(), b"}"].concat()
+    }
+
+    /// Whose channel it is.
+    pub fn lock_of(&self, channel: &[u8]) -> Option<Name> {
+        let name =
+            channel.strip_prefix(&self.channel[..])?.strip_prefix(b":{")?.strip_suffix(b"}")?;
+        decode_name(core::str::from_utf8(name).ok()?)
+    }
+
     /// The keys of a lock: its record; its queue's entries, and their order; and, of one that is
     /// shared, the holds and their order.
     pub fn keys(&self, name: &Name) -> [Vec<u8>; KEYS] {
@@ -182,8 +203,13 @@ impl Codec {
 
     /// The first `count` of a lock's keys.
     pub(super) fn add_keys(&self, keys: &mut Words, name: &Name, count: usize) {
+        self.add_named(keys, name, &["}", "}:q", "}:z", "}:h", "}:d", "}:-"][..count]);
+    }
+
+    /// Those of a lock's keys that end so.
+    pub(super) fn add_named(&self, keys: &mut Words, name: &Name, ends: &[&str]) {
         let (prefix, name) = (self.prefix.as_bytes(), encode_name(name.as_str()));
-        for end in ["}", "}:q", "}:z", "}:h", "}:d", "}:-"].iter().take(count) {
+        for end in ends {
             keys.push([prefix, b"{", name.as_bytes(), end.as_bytes()]);
         }
     }

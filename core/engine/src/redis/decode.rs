@@ -4,13 +4,16 @@ use core::time::Duration;
 
 use crate::name::Name;
 use crate::redis::codec::Codec;
-use crate::redis::error::{garbled, is_moving, kind_of_others, refusal, wants_all_keys};
+use crate::redis::encode::is_plain;
+use crate::redis::error::{
+    garbled, is_moving, kind_of_others, refusal, wants_all_keys, wants_queue,
+};
 use crate::redis::layout::decode_record;
 use crate::redis::value::Value;
 use crate::reply::{
     Abandoned, Body, Broken, Refusal, RefusalKind, Released, Reply, Standing, State,
 };
-use crate::request::{Mode, Op};
+use crate::request::{Beat, Mode, Op};
 use crate::store::{other_kind, revoke_unsupported};
 
 /// A token, or the end of a block: above 2^53 the scripts cannot count.
@@ -55,6 +58,10 @@ impl Codec {
             Op::Inspect(name) | Op::Revoke(name) => name,
             Op::Beat(beats) => {
                 let refusal = refusal(text, None, &self.secrets);
+                if let [beat] = &beats[..] {
+                    // The keys of its holds are not at one server.
+                    self.wide.gather(&beat.lock);
+                }
                 let moving = is_moving(text) && !planted!(MovingBeatsWhole);
                 let apart = moving && !beats.iter().any(|beat| beat.apart);
                 let kind = if apart { RefusalKind::Apart } else { refusal.kind };
@@ -68,6 +75,21 @@ impl Codec {
             Op::Resize(ask) => Some(Mode::Permits { count: 1, of: ask.of }),
             _ => None,
         };
+        if let Op::Acquire(ask) = op
+            && is_plain(ask)
+        {
+            let refusal = self.refused_of(lock, text);
+            if is_moving(text) && self.wide.take_alone(lock) {
+                return Refusal { kind: RefusalKind::Again, ..refusal };
+            }
+            if is_moving(text) || wants_queue(text) {
+                self.wide.take_whole(lock);
+                return Refusal { kind: RefusalKind::Retry, ..refusal };
+            }
+        }
+        if matches!(op, Op::Release(_)) && wants_queue(text) {
+            self.wide.queue(lock);
+        }
         if let Some((asked, of)) = asked.zip(kind_of_others(text)) {
             return other_kind(of, asked);
         }
@@ -82,6 +104,19 @@ impl Codec {
         refusal(text, Some(&self.shown_key(lock)), &self.secrets)
     }
 
+    fn beat_refused(&self, beat: &Beat, text: &str) -> Refusal {
+        let refusal = self.refused_of(&beat.lock, text);
+        if !beat.apart || !wants_queue(text) {
+            return refusal;
+        }
+        // The record was not enough: the keys of its holds may be.
+        if self.wide.spread(&beat.lock) {
+            return Refusal { kind: RefusalKind::Apart, ..refusal };
+        }
+        self.wide.gather(&beat.lock);
+        refusal
+    }
+
     fn shown_key(&self, name: &Name) -> String {
         String::from_utf8_lossy(&self.keys(name)[0]).into_owned()
     }
@@ -91,7 +126,10 @@ impl Codec {
         let (now, rest) = value.array()?.split_first()?;
         let now = now.number()?;
         let body = match op {
-            Op::Acquire(_) => Body::Acquire(state(rest)?),
+            Op::Acquire(ask) => {
+                self.wide.take_whole(&ask.lock);
+                Body::Acquire(state(rest)?)
+            }
             Op::Beat(beats) => {
                 let mut states = Vec::with_capacity(beats.len());
                 for (beat, item) in beats.iter().zip(rest) {
@@ -100,7 +138,7 @@ impl Codec {
                         // What a damaged record makes of an answer is that lock's trouble alone.
                         item => Err(item.text().unwrap_or("DAMAGED")),
                     };
-                    states.push(state.map_err(|text| self.refused_of(&beat.lock, text)));
+                    states.push(state.map_err(|text| self.beat_refused(beat, text)));
                 }
                 (states.len() == beats.len()).then_some(Body::Beat(states))?
             }
@@ -109,12 +147,15 @@ impl Codec {
                 self.wide.add(&ask.lock);
                 Body::Convert(state(rest)?)
             }
-            Op::Release(_) => Body::Release(match rest.first()?.number()? {
-                0 => Released::Done,
-                1 => Released::Left,
-                2 => Released::Unknown,
-                _ => return None,
-            }),
+            Op::Release(release) => {
+                self.wide.unqueue(&release.lock);
+                Body::Release(match rest.first()?.number()? {
+                    0 => Released::Done,
+                    1 => Released::Left,
+                    2 => Released::Unknown,
+                    _ => return None,
+                })
+            }
             Op::Resize(_) => Body::Resize(rest.first()?.number()? > 0),
             Op::Break(_) => {
                 let [ended, later] = rest else { return None };

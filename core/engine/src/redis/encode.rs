@@ -4,7 +4,8 @@ use crate::id::OwnerId;
 use crate::name::Name;
 use crate::redis::codec::{CLUSTER_KEYS, Codec, Command, Inbox, KEYS, NARROW};
 use crate::redis::script::{
-    ACQUIRE_AT, BEAT_AT, BREAK_AT, CONVERT_AT, INSPECT_AT, RELEASE_AT, RESIZE_AT, SCRIPTS,
+    ACQUIRE_AT, BEAT_AT, BREAK_AT, CONVERT_AT, INSPECT_AT, RELEASE_AT, RESIZE_AT, SCRIPTS, SHARDED,
+    Script,
 };
 use crate::redis::words::Words;
 use crate::request::{Acquire, Beat, Convert, Mode, Op, Release};
@@ -22,6 +23,20 @@ const LONE: u64 = 4;
 /// In a beat's flags: it names six keys of each lock, as in a cluster.
 const GUARDED: u64 = 8;
 
+/// In a beat's flags: it names the record and the two keys of its holds, which are renewed.
+const SPREAD: u64 = 16;
+
+/// How those end.
+const SPREAD_KEYS: [&str; 3] = ["}", "}:h", "}:d"];
+
+/// Whether the record alone may be enough: of an ordinary owner, who asks for no more than the lock.
+pub(super) fn is_plain(ask: &Acquire) -> bool {
+    ask.mode == Mode::Exclusive
+        && ask.owner.is_none()
+        && ask.attach.is_none()
+        && ask.after.is_none()
+}
+
 fn plain(words: &[&str]) -> Command {
     Command::Plain(words.iter().map(|word| word.as_bytes().to_vec()).collect())
 }
@@ -30,7 +45,8 @@ impl Codec {
     pub(super) fn command(&self, op: &Op) -> Command {
         match op {
             Op::Acquire(ask) => {
-                let keys = self.keys_for(&ask.lock, ask.mode);
+                let alone = is_plain(ask) && self.wide.is_taken_alone(&ask.lock);
+                let keys = if alone { 1 } else { self.keys_for(&ask.lock, ask.mode) };
                 self.script_of(ACQUIRE_AT, &ask.lock, keys, self.acquire(ask))
             }
             // The codec refuses it when it decodes; any harmless command will do.
@@ -45,9 +61,10 @@ impl Codec {
                     args.number(1);
                 }
                 // What is not there is not named: see `redis/release_handed.lua`.
+                let alone = release.alone && !self.wide.is_queued(&release.lock);
                 let keys = match self.keys_for(&release.lock, release.mode) {
-                    NARROW if release.alone => 1,
-                    CLUSTER_KEYS if release.alone && release.mode == Mode::Exclusive => 1,
+                    NARROW if alone => 1,
+                    CLUSTER_KEYS if alone && release.mode == Mode::Exclusive => 1,
                     keys => keys,
                 };
                 self.script_of(RELEASE_AT, &release.lock, keys, args)
@@ -90,11 +107,18 @@ impl Codec {
     fn script_of(&self, at: usize, name: &Name, count: usize, args: Words) -> Command {
         let mut keys = Words::with_capacity(KEYS, 40);
         self.add_keys(&mut keys, name, count);
-        Command::Script { script: &SCRIPTS[at], keys, args }
+        Command::Script { script: self.script_at(at), keys, args }
+    }
+
+    fn script_at(&self, at: usize) -> &'static Script {
+        match self.inbox {
+            Inbox::Sharded(_) => &SHARDED[at],
+            Inbox::Subscribed | Inbox::Polling => &SCRIPTS[at],
+        }
     }
 
     fn polling(&self) -> u64 {
-        u64::from(self.inbox == Inbox::Polling)
+        u64::from(matches!(self.inbox, Inbox::Polling | Inbox::Sharded(false)))
     }
 
     fn acquire(&self, ask: &Acquire) -> Words {
@@ -154,10 +178,13 @@ impl Codec {
     fn beats(&self, beats: &[Beat]) -> Command {
         let each = beats.iter().map(|beat| self.keys_for(&beat.lock, beat.mode)).max();
         let each = match beats {
+            [beat] if beat.apart && self.wide.is_spread(&beat.lock) => SPREAD_KEYS.len(),
             [beat] if beat.apart => 1,
             _ => each.unwrap_or(NARROW),
         };
+        let spread = matches!(beats, [beat] if beat.apart && each > 1);
         let named = match each {
+            _ if spread => SPREAD,
             1 => LONE,
             KEYS => WIDE,
             CLUSTER_KEYS => GUARDED,
@@ -168,7 +195,10 @@ impl Codec {
         args.push([self.client.as_bytes()]);
         args.number(self.polling() + named);
         for beat in beats {
-            self.add_keys(&mut keys, &beat.lock, each);
+            match spread {
+                true => self.add_named(&mut keys, &beat.lock, &SPREAD_KEYS),
+                false => self.add_keys(&mut keys, &beat.lock, each),
+            }
             args.hold(beat.hold);
             args.number(micros_up(beat.lease));
             args.number(beat.used);
@@ -178,7 +208,7 @@ impl Codec {
         if beats.iter().any(|beat| beat.local_waiters > 0) {
             beats.iter().for_each(|beat| args.number(u64::from(beat.local_waiters)));
         }
-        Command::Script { script: &SCRIPTS[BEAT_AT], keys, args }
+        Command::Script { script: self.script_at(BEAT_AT), keys, args }
     }
 }
 

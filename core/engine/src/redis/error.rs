@@ -70,6 +70,11 @@ pub(super) fn wants_all_keys(text: &str) -> bool {
     code(text.trim_start_matches('-')) == "MODES"
 }
 
+/// Whether the request named too few keys to be served.
+pub(super) fn wants_queue(text: &str) -> bool {
+    code(text.trim_start_matches('-')) == "QUEUE"
+}
+
 /// Whether the slot is moving, and some of the keys that were named are not there.
 pub(super) fn is_moving(text: &str) -> bool {
     code(text.trim_start_matches('-')) == "TRYAGAIN"

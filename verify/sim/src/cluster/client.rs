@@ -328,7 +328,7 @@ impl Client {
             db: 0,
             protocol: Protocol::Auto,
             server: Server::Fixed(node.to_string()),
-            master: true,
+            cluster: true,
             tls: false,
             connect_timeout: CONNECT,
             backoff_min: self.backoff[0],
@@ -367,7 +367,7 @@ impl Client {
             return lane.refused.push(request.id);
         }
         self.wishes.push(Wish::Asked(id, request.op.clone()));
-        lane.line.with(|asked| asked.ask(request));
+        lane.line.with(|asked| asked.ask(now, request));
     }
 
     /// Writes what was asked, and answers for what cannot be; true when that led to something.

@@ -68,7 +68,7 @@ impl Client {
             db: 0,
             protocol: Protocol::Auto,
             server: session::Server::Sought("the master".to_owned()),
-            master: false,
+            cluster: false,
             tls: false,
             connect_timeout: limit,
             backoff_min: least,

@@ -247,11 +247,8 @@ impl Machine {
         let Some(said) = self.map.node(from).cloned() else { return };
         let Redirected { locks, to, .. } = redirected;
         let lane = self.map.lane(&to.node(&said));
-        if planted!(UnknownAskIgnored) && to.ask && !self.lane(lane).open {
-            return;
-        }
         self.open(lane);
-        if to.ask && !planted!(AskPatchesMap) {
+        if to.ask {
             let insert = |lock: &Name| self.detours.insert(lock.clone(), (to.slot, lane));
             let before: BTreeSet<LaneId> =
                 locks.iter().filter_map(insert).map(|(_, lane)| lane).collect();
@@ -339,7 +336,8 @@ impl Machine {
     }
 
     fn fetched(&mut self, now: Time, node: &Node, answer: Result<Topology, NoSession>) {
-        if !self.fetching.answered(node) {
+        let is_map = answer.as_ref().is_ok_and(|map| map.sound && !map.ranges.is_empty());
+        if !self.fetching.answered(node, is_map) {
             return;
         }
         let jitter = self.jitter();

@@ -71,10 +71,13 @@ impl Attempt {
 
     /// The reason, with the server that it is about, where there may be several.
     pub(super) fn named(&self, why: NoSession) -> NoSession {
-        let Some(node) = &self.node else { return why };
-        let named = |reason: &str| match reason.contains(&node.to_string()) {
+        if self.node.is_none() && !self.terms.cluster {
+            return why;
+        }
+        let server = self.server();
+        let named = |reason: &str| match reason.contains(&server) {
             true => reason.to_owned(),
-            false => format!("{node}: {reason}"),
+            false => format!("{server}: {reason}"),
         };
         match why {
             NoSession::Later(reason) => NoSession::Later(named(&reason)),
@@ -100,8 +103,9 @@ impl Attempt {
             Wire::Main => {
                 let (client, db) = (self.terms.client.clone(), self.terms.db);
                 let sought = matches!(self.terms.server, Server::Sought(_));
-                let master = (sought || self.terms.master) && !planted!(RoleNotAsked);
-                (Purpose::Requests { client, channel, db, master }, self.terms.protocol)
+                let master = (sought || self.terms.cluster) && !planted!(RoleNotAsked);
+                let cluster = self.terms.cluster;
+                (Purpose::Requests { client, channel, db, master, cluster }, self.terms.protocol)
             }
             Wire::Apart => (Purpose::Pushes { channel }, Protocol::Resp2),
         };
@@ -119,7 +123,7 @@ impl Attempt {
         };
         self.greeting = None;
         let (main, apart) = match self.main.take() {
-            None if !greeted.resp3 => {
+            None if !greeted.resp3 && greeted.inbox == Inbox::Polling => {
                 self.main = Some(greeted);
                 return Ok(Step::Dial(Wire::Apart));
             }

@@ -1,5 +1,7 @@
 //! The codec without a server. What the scripts do is compared with the rules in `verify/sim`.
 
+mod moving;
+
 use super::error::refusal;
 use super::key::{decode_name, encode_name};
 use super::{Codec, Command, ListStep, Listing, Value, Words, decode_record};

@@ -20,7 +20,7 @@ fn terms() -> Terms {
         db: 0,
         protocol: Protocol::Auto,
         server: Server::Fixed("host:6379".to_owned()),
-        master: false,
+        cluster: false,
         tls: false,
         connect_timeout: LIMIT,
         backoff_min: 10 * MILLI,
