@@ -33,6 +33,16 @@ pub enum Bug {
     MasterNotLeft,
     RoleNotAsked,
     SentinelsNotAskedAgain,
+    /// While its slot moves, a hold is renewed with its queue, or not at all.
+    MovingBeatsWhole,
+    /// While one server is silent nothing is renewed at the others.
+    BeatsAwaitAll,
+    AllLanesReset,
+    OtherLanesClock,
+    ForgottenScriptIsDeath,
+    EachMovedFetches,
+    SilentLaneTrusted,
+    SubscribedElsewhere,
     CounterStartsAgain,
     BlocksOutrunClock,
     BlockNotReserved,

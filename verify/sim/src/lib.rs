@@ -5,6 +5,7 @@ mod check;
 mod chronicle;
 mod client;
 mod clock;
+pub mod cluster;
 mod cost;
 mod cover;
 mod dice;

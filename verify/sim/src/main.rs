@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use fencelock_sim::cluster::{self, Scene};
 use fencelock_sim::planted::Row;
+use fencelock_sim::redis::ModelRedis;
 use fencelock_sim::shrink::{TRIES, shrink};
 use fencelock_sim::{Bias, Case, Chronicle, Edits, Runner, StoreKind, Tally, Trace, table};
 
@@ -17,6 +19,8 @@ usage: fencelock-sim quick
        fencelock-sim planted [--row N] [--known FILE] [--note FILE]   (seeds to try first; those that found)
        fencelock-sim table [--check] PAGE
        fencelock-sim scene STORE SCENE SEED
+       fencelock-sim cluster SECONDS [FROM]   (a cluster of Redis servers: seeds from there on)
+       fencelock-sim cluster SCENE SEED
        fencelock-sim --seed N [--store record|redis|zookeeper] [--edit CHANGES] [--trace | --shrink]
                      [--history FILE] [--row N]   (with the planted bug of that row)";
 
@@ -51,6 +55,7 @@ fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some("exhaust") => return fencelock_sim::exhaust::command(words()),
         Some("table") => return guarantees(&words().collect::<Vec<_>>()),
+        Some("cluster") => return run_cluster(&words().collect::<Vec<_>>()),
         Some("scene") => return scene(&words().collect::<Vec<_>>()),
         _ => {}
     }
@@ -203,6 +208,41 @@ fn shorter(case: &Case) {
 
 /// Runs of each fault on the model of each store, for the table.
 const RUNS: u64 = 60;
+/// The same of a cluster, where a run is longer.
+const CLUSTER_RUNS: u64 = 40;
+
+/// Runs of the cluster of Redis servers: for so long, or one again.
+fn run_cluster(words: &[String]) -> ExitCode {
+    let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
+    let named = words.first().and_then(|name| Scene::named(name));
+    let (mut redis, since) = (ModelRedis::new(), Instant::now());
+    if let (Some(scene), Some(seed)) = (named, number(1)) {
+        let (_, done) = cluster::run(redis, scene, seed);
+        println!("{done:#?}");
+        return if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    if words == ["table"] {
+        println!("{}", cluster::table(CLUSTER_RUNS).unwrap_or_else(|why| why));
+        return ExitCode::SUCCESS;
+    }
+    let Some(seconds) = number(0) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let (from, mut broken) = (number(1).unwrap_or(1), 0);
+    let mut seed = from;
+    while since.elapsed() < Duration::from_secs(seconds) {
+        let (back, done) = cluster::run(redis, Scene::of(seed), seed);
+        redis = back;
+        if let Err(why) = done {
+            broken += 1;
+            println!("{why}");
+        }
+        seed += 1;
+    }
+    println!("cluster: seeds {from} to {}, {broken} broken", seed - 1);
+    if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
 
 /// Writes the table on the page, or checks that the page's is what the runs give.
 fn guarantees(words: &[String]) -> ExitCode {
@@ -215,7 +255,8 @@ fn guarantees(words: &[String]) -> ExitCode {
         }
     };
     let done = || -> Result<String, String> {
-        let tables = table::render(&table::measure(RUNS)?)?;
+        let mut tables = table::render(&table::measure(RUNS)?)?;
+        tables.push_str(&cluster::table(CLUSTER_RUNS)?);
         let old = std::fs::read_to_string(page).map_err(|error| format!("{page}: {error}"))?;
         let new = table::put(&old, &tables)?;
         if check {

@@ -344,6 +344,9 @@ impl<C: Clone> Engine<C> {
 
     /// What every call ends with: the beats that are due leave together.
     fn send_due_beats(&mut self, now: Time) {
+        if planted!(BeatsAwaitAll) && self.lanes.iter().any(|lane| lane.link.doubted) {
+            return;
+        }
         for id in self.lanes.ids() {
             let lane = &self.lanes[id];
             if lane.link.up && lane.beats.first().is_some_and(|&(at, _)| at <= now) {

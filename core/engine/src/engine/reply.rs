@@ -36,6 +36,11 @@ impl<C: Clone> Engine<C> {
         }
         if let Ok(reply) = &result {
             answering.link.clock.learn(reply.now, now);
+            if planted!(OtherLanesClock) {
+                for lane in self.lanes.ids() {
+                    self.lanes[lane].link.clock.learn(reply.now, now);
+                }
+            }
         }
         if matches!(result, Ok(_) | Err(Failure::Refused(_))) {
             let listing = matches!(flight.purpose, Purpose::Query(Asked::Listing(_)));

@@ -62,7 +62,8 @@ impl Codec {
                     // The keys of its holds are not at one server.
                     self.wide.gather(&beat.lock);
                 }
-                let apart = is_moving(text) && !beats.iter().any(|beat| beat.apart);
+                let moving = is_moving(text) && !planted!(MovingBeatsWhole);
+                let apart = moving && !beats.iter().any(|beat| beat.apart);
                 let kind = if apart { RefusalKind::Apart } else { refusal.kind };
                 return Refusal { kind, ..refusal };
             }

@@ -98,6 +98,19 @@ impl Keyspace {
         self.slots.get(key)?.expiry
     }
 
+    /// Whether there is such a key, at a time in microseconds.
+    pub fn has(&self, key: &[u8], now: u64) -> bool {
+        let slot = self.slots.get(key);
+        slot.is_some_and(|slot| slot.expiry.is_none_or(|at| now / 1_000 <= at))
+    }
+
+    /// Gives a key to another server, with when it expires; false when there is none.
+    pub fn hand_over(&mut self, key: &[u8], to: &mut Keyspace) -> bool {
+        let Some(slot) = self.slots.remove(key) else { return false };
+        to.slots.insert(key.to_vec(), slot);
+        true
+    }
+
     fn live(&mut self, key: &[u8], now_ms: u64) -> Option<&mut Slot> {
         if self.slots.get(key)?.expiry.is_some_and(|at| now_ms > at) {
             self.slots.remove(key);

@@ -273,6 +273,11 @@ impl ModelRedis {
         &self.keyspace
     }
 
+    /// Changes its data for others: one model serves as several servers, one after the other.
+    pub fn exchange(&mut self, keyspace: &mut Keyspace) {
+        std::mem::swap(&mut self.keyspace, keyspace);
+    }
+
     /// Takes other data in place of its own: a promoted replica's, or an earlier state.
     pub fn restore(&mut self, keyspace: Keyspace) {
         self.keyspace = keyspace;

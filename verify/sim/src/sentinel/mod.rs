@@ -6,4 +6,5 @@ mod cast;
 mod client;
 mod world;
 
+pub(crate) use cast::{address, server_at};
 pub use world::{Outcome, run};

@@ -27,6 +27,10 @@ pub(super) struct Fetching {
     /// When the last one was begun, if any was.
     begun: Option<Time>,
     due: Time,
+    /// When the first of those that were asked one right after the other was.
+    round: Time,
+    /// No sooner than this anybody is asked again, whatever is said.
+    rest: Time,
     /// Who gave no good answer since the last one.
     tried: BTreeSet<Node>,
     /// Of these, who had not answered in time, and may yet.
@@ -39,7 +43,9 @@ pub(super) struct Fetching {
 impl Fetching {
     pub fn new(now: Time, limit: Duration) -> Fetching {
         let (tried, owing, said) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
-        Fetching { limit, asked: None, begun: None, due: now, tried, owing, said, wrong: None }
+        let (asked, begun, wrong) = (None, None, None);
+        let (due, round, rest) = (now, now, now);
+        Fetching { limit, asked, begun, due, round, rest, tried, owing, said, wrong }
     }
 
     /// When it is to be looked at next.
@@ -49,8 +55,12 @@ impl Fetching {
 
     /// Something speaks against the map. `jitter` is between 0 and 1.
     pub fn suspect(&mut self, now: Time, jitter: f64) {
+        if planted!(EachMovedFetches) {
+            self.due = now;
+            return;
+        }
         let least = self.begun.map_or(now, |begun| begun + LEAST.mul_f64(1.0 + jitter));
-        self.due = self.due.min(least.max(now));
+        self.due = self.due.min(least.max(self.rest).max(now));
     }
 
     /// A slot is moving: nobody says when it has come to rest.
@@ -70,6 +80,9 @@ impl Fetching {
         })?;
         let at = usize::try_from(random % untried.len() as u64).ok()?;
         let node = (*untried.get(at)?).clone();
+        if self.tried.is_empty() {
+            self.round = now;
+        }
         self.tried.insert(node.clone());
         (self.asked, self.begun) = (Some((node.clone(), now)), Some(now));
         Some(node)
@@ -113,9 +126,17 @@ impl Fetching {
         self.suspect(now, jitter);
     }
 
+    /// Within a round one is asked right after the other; and where the cluster does not serve, all that is
+    /// asked of it speaks against the map. So there is a pause after the round as if there was one after each.
+    fn end_round(&mut self) {
+        let tried = u32::try_from(self.tried.len()).unwrap_or(u32::MAX);
+        self.rest = self.round + LEAST.saturating_mul(tried);
+        self.tried.clear();
+    }
+
     /// All were asked in vain: why, and another round later.
     pub fn give_up(&mut self, now: Time, jitter: f64) -> NoSession {
-        self.tried.clear();
+        self.end_round();
         self.due = now + SOON.mul_f64(0.5 + jitter / 2.0);
         let said = std::mem::take(&mut self.said).join("; ");
         match self.wrong.take() {
@@ -126,7 +147,7 @@ impl Fetching {
 
     /// A map has come. `settled`: nothing speaks against it.
     pub fn done(&mut self, now: Time, settled: bool, jitter: f64) {
-        self.tried.clear();
+        self.end_round();
         self.owing.clear();
         self.said.clear();
         self.wrong = None;

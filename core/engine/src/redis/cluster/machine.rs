@@ -155,6 +155,12 @@ impl Machine {
             }
             Input::Redirected(lane, redirected) => self.redirected(now, lane, redirected),
             Input::Suspect(lane) => {
+                if planted!(SilentLaneTrusted) {
+                    return;
+                }
+                if planted!(AllLanesReset) {
+                    self.reset();
+                }
                 self.lane(lane).silent = true;
                 self.suspect(now);
             }
@@ -222,6 +228,16 @@ impl Machine {
             };
             self.outputs.push_back(Output::Close(lane, reason.clone()));
             self.lane_down(lane, reason);
+        }
+    }
+
+    /// All connections are made anew: a bug that the simulator plants.
+    fn reset(&mut self) {
+        let open: Vec<LaneId> = self.lanes.keys().copied().collect();
+        for lane in open.into_iter().filter(|lane| self.lanes[lane].open) {
+            let Some(node) = self.map.node(lane).cloned() else { continue };
+            self.outputs.push_back(Output::Close(lane, "another server is silent".to_owned()));
+            self.outputs.push_back(Output::Open(lane, node));
         }
     }
 

@@ -246,7 +246,9 @@ impl Greeting {
                 for (at, script) in self.scripts().iter().enumerate() {
                     self.ask(Asked::Script(at), &["SCRIPT", "LOAD", script.text]);
                 }
-                if self.greeted.resp3 && self.greeted.inbox == Inbox::Polling {
+                if planted!(SubscribedElsewhere) {
+                    self.greeted.inbox = Inbox::Subscribed;
+                } else if self.greeted.resp3 && self.greeted.inbox == Inbox::Polling {
                     self.ask(Asked::Subscribe, &[&b"SUBSCRIBE"[..], &channel]);
                 }
                 if charter.is_some() {

@@ -215,6 +215,7 @@ impl Hearing {
             && let Command::Script { script, .. } = self.codec.encode(op)
         {
             self.heard.push(Heard::Forgotten(script.name));
+            self.demoted |= planted!(ForgottenScriptIsDeath);
             asked.with(|asked| asked.load(script, request));
             self.reading = None;
             return true;

@@ -287,6 +287,22 @@ fn a_map_that_comes_late_is_taken_when_there_is_no_newer_one() {
 }
 
 #[test]
+fn a_cluster_that_does_not_serve_is_not_asked_all_the_time() {
+    let mut host = Host::up();
+    let mut fetches = 0;
+    // Each request is refused, and each server says that it knows no better.
+    for _ in 0..3_000 {
+        host.pass(MILLI);
+        host.handle(Input::Suspect(LaneId(1)));
+        while host.asked.is_some() {
+            fetches += 1;
+            host.fetched(Ok(Topology { sound: false, ..thirds() }));
+        }
+    }
+    assert!((10..=33).contains(&fetches), "{fetches} maps within 3 s");
+}
+
+#[test]
 fn nobody_who_answers_is_said_so_and_asked_again() {
     let mut host = Host::new(&[1, 2]);
     host.take();
