@@ -329,6 +329,7 @@ impl Client {
             protocol: Protocol::Auto,
             server: Server::Fixed(node.to_string()),
             cluster: true,
+            charter: None,
             tls: false,
             connect_timeout: CONNECT,
             backoff_min: self.backoff[0],
