@@ -96,8 +96,9 @@ fn open(resolved: Resolved) -> Result<Client> {
 /// A client that has no transport and no alarm yet, and the store that it is to have.
 pub(crate) fn prepare(resolved: Resolved) -> Result<(Client, Store)> {
     let Resolved { url, mut options, label, connect_timeout, store } = resolved;
-    let store = Store::new(&url, store, connect_timeout, options.lease)?;
+    let mut store = Store::new(&url, store, connect_timeout, options.lease)?;
     options.keeping = store.keeping();
+    options.confirm_grants = store.waits_for_replicas(options.request_timeout);
     let shared = Shared::new(options, &label, store.capabilities())?;
     if let Some(places) = store.places() {
         shared.with(|core, _| core.engine.set_places(places))?;

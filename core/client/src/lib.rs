@@ -103,7 +103,7 @@ pub mod cork;
 pub mod redis {
     pub use fencelock_redis::{
         Address, Cluster, Credentials, CredentialsFuture, Finding, Login, Node, Options, Protocol,
-        Replica, Sentinel, SentinelSurvey, Severity, Survey, Tls, survey,
+        Replica, Replicas, Sentinel, SentinelSurvey, Severity, Survey, Tls, survey,
     };
 }
 

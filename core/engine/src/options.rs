@@ -49,6 +49,9 @@ pub struct Options {
     /// Taken off every validity beside drift, where another server may take over whose clock is ahead by
     /// so much. Leases are at least ten times it. Default 0: one server keeps the lock.
     pub clock_slack: Duration,
+    /// A grant that the store tells of unasked counts only once it has been asked for: the store may
+    /// forget what its replicas have not confirmed, and confirms what it answers. Default false.
+    pub confirm_grants: bool,
     /// How the store keeps holds. Follows from the store, not from taste.
     pub keeping: Keeping,
 }
@@ -77,6 +80,7 @@ impl Default for Options {
             retention: RETENTION,
             max_waiters: 1_000_000,
             clock_slack: Duration::ZERO,
+            confirm_grants: false,
             keeping: Keeping::Leases,
         }
     }

@@ -186,6 +186,16 @@ pub enum Bug {
     ZkLeasesForgotten,
     /// Of several permits one is given back.
     ZkFirstLeaseReturned,
+    /// However few replicas confirmed, it counts.
+    WaitShortIgnored,
+    /// What too few replicas confirmed is forgotten, and stays at the store.
+    UnconfirmedIsRefused,
+    /// A grant that was pushed counts before any replica confirmed it.
+    PushedGrantUnconfirmed,
+    /// A replica that nobody named is counted in place of one that was.
+    NewcomerCounted,
+    /// Who reads and is let write does not wait for replicas.
+    UpgradeUnconfirmed,
 }
 
 thread_local! {

@@ -75,7 +75,7 @@ impl World {
     }
 
     fn up(&mut self) {
-        self.shared.up(Arc::new(Link::new(Writer::Pump)), Vec::new(), Inbox::Subscribed);
+        self.shared.up(Arc::new(Link::new(Writer::Pump)), Vec::new(), Inbox::Subscribed, 0);
         self.shared.deliver(&mut vec![Event::Up { now: EPOCH }]);
     }
 

@@ -7,6 +7,7 @@ use crate::event::Event;
 use crate::name::Name;
 use crate::redis::session::outbox::Outbox;
 use crate::redis::session::pack;
+use crate::redis::sync::Question;
 use crate::redis::{Codec, Command, Inbox, Listing, Script, Wide};
 use crate::reply::Failure;
 use crate::request::{Op, Request, RequestId};
@@ -31,6 +32,8 @@ pub enum Awaited {
     Script(&'static str, Vec<RequestId>),
     /// For ASKING, of whose answer only a refusal is of interest.
     Asking,
+    /// For a question beside the requests.
+    Aside(Question),
 }
 
 impl Awaited {
@@ -39,7 +42,7 @@ impl Awaited {
         match self {
             Awaited::Request(id, _) | Awaited::Round(id, ..) => *id == request,
             Awaited::Script(_, ids) => ids.contains(&request),
-            Awaited::Asking => false,
+            Awaited::Asking | Awaited::Aside(_) => false,
         }
     }
 }
@@ -99,7 +102,7 @@ impl Asked {
                     };
                     events.push(Event::Reply { request, result: Err(failure) });
                 }
-                Awaited::Asking => {}
+                Awaited::Asking | Awaited::Aside(_) => {}
                 // The server said that it did not execute these.
                 Awaited::Script(_, requests) => {
                     let failed = |request| Event::Reply { request, result: Err(Failure::NotSent) };
@@ -156,6 +159,11 @@ impl Asked {
         self.ask_on(awaited, &command);
     }
 
+    /// Asks beside the requests.
+    pub fn ask_aside<W: AsRef<[u8]>>(&mut self, question: Question, words: &[W]) {
+        self.push(Awaited::Aside(question), |out| pack::words(out, words));
+    }
+
     /// Asks further on behalf of a request that was under way already.
     pub(super) fn ask_on(&mut self, awaited: Awaited, command: &Command) {
         self.push(awaited, |out| pack::command(out, command));
@@ -186,7 +194,7 @@ impl Asked {
         self.reading = match &what {
             Awaited::Request(request, _) | Awaited::Round(request, ..) => Some(*request),
             // Its answer is theirs.
-            Awaited::Script(..) | Awaited::Asking => None,
+            Awaited::Script(..) | Awaited::Asking | Awaited::Aside(_) => None,
         };
         Some(what)
     }
@@ -195,11 +203,33 @@ impl Asked {
     /// late is none, and false: the engine has been passed one since, or it will be, or the connection
     /// is another.
     pub fn doubt(&mut self, doubt: Doubt) -> bool {
-        let owes = self.reading == Some(doubt.owed)
-            || self.in_flight.iter().any(|pending| pending.what.is_for(doubt.owed));
+        let owes = self.owes(doubt.owed);
+        self.doubt_of(doubt, owes)
+    }
+
+    /// The same, where it may be that the answer is owed on a connection beside this one.
+    pub fn doubt_of(&mut self, doubt: Doubt, owes: bool) -> bool {
         let counts = owes && self.told == doubt.heard;
         self.doubted |= counts;
         counts
+    }
+
+    /// Whether the answer to this request is owed.
+    pub fn owes(&self, request: RequestId) -> bool {
+        self.reading == Some(request) || self.awaits(request)
+    }
+
+    /// Whether the server has yet to answer this request.
+    pub fn awaits(&self, request: RequestId) -> bool {
+        self.in_flight.iter().any(|pending| pending.what.is_for(request))
+    }
+
+    /// The last release of this lock whose answer is owed.
+    pub fn releases(&self, lock: &Name) -> Option<RequestId> {
+        self.in_flight.iter().rev().find_map(|pending| match &pending.what {
+            Awaited::Request(id, Op::Release(release)) if release.lock == *lock => Some(*id),
+            _ => None,
+        })
     }
 
     /// Whether the engine doubts the connection.

@@ -9,6 +9,7 @@ use crate::redis::session::login::{Login, Protocol};
 use crate::redis::session::pack;
 use crate::redis::session::refusal::{NoSession, classify};
 use crate::redis::session::resp::Frame;
+use crate::redis::sync::{self, Naming, Question, Replicas};
 use crate::redis::{Codec, Inbox, Value};
 use crate::secret::Secrets;
 
@@ -25,6 +26,18 @@ pub enum Purpose {
         db: u32,
         /// Only a master will do: one that others named may have become a replica.
         master: bool,
+    },
+    /// For requests whose grants replicas confirm, beside a connection for requests, which has loaded the
+    /// scripts.
+    Grants {
+        /// Who asks.
+        client: ClientId,
+        /// The database's number.
+        db: u32,
+        /// Only a master will do.
+        master: bool,
+        /// What counts as confirmed.
+        terms: sync::Terms,
     },
     /// For pushes alone, beside a connection without RESP3.
     Pushes {
@@ -46,6 +59,8 @@ pub struct Greeted {
     pub denied: Option<String>,
     /// The server's time, in microseconds; 0 where it was not asked.
     pub now: u64,
+    /// How many replicas were named; 0 where that was not asked.
+    pub replicas: u32,
     /// What came after the last answer.
     pub incoming: Incoming,
     /// Pushes that came between the answers.
@@ -66,6 +81,9 @@ enum Asked {
     Script(usize),
     Subscribe,
     Time,
+    /// Whether the server can wait for replicas.
+    Waits,
+    Replicas(Question),
 }
 
 /// The first words on one connection, without I/O: write what [`Greeting::take`] gives, hand
@@ -96,6 +114,7 @@ impl Greeting {
                 inbox: Inbox::Polling,
                 denied: None,
                 now: 0,
+                replicas: 0,
                 incoming: Incoming::default(),
                 early: Vec::new(),
                 secrets,
@@ -208,6 +227,22 @@ impl Greeting {
                 }
                 self.ask(Asked::Time, &["TIME"]);
             }
+            Purpose::Grants { client, db, master, terms } => {
+                if master {
+                    self.ask(Asked::Role, &["ROLE"]);
+                }
+                self.ask(Asked::Name, &["CLIENT", "SETNAME", &shown_name(&client)]);
+                if db != 0 {
+                    self.ask(Asked::Select, &["SELECT", &db.to_string()]);
+                }
+                self.ask(Asked::Waits, terms.probe());
+                if terms.replicas == Replicas::All {
+                    self.ask(Asked::Replicas(Question::Role), Question::Role.words());
+                    if terms.naming == Naming::Nodes {
+                        self.ask(Asked::Replicas(Question::Nodes), Question::Nodes.words());
+                    }
+                }
+            }
         }
     }
 
@@ -259,6 +294,15 @@ impl Greeting {
                     }
                 }
             }
+            Asked::Waits => self.waits(reply)?,
+            Asked::Replicas(question) => {
+                let reply = self.refuse(question.words()[0], reply)?;
+                let named = match question {
+                    Question::Nodes => sync::named_in_cluster(&reply),
+                    _ => sync::named_in_role(&reply),
+                };
+                self.greeted.replicas = self.greeted.replicas.max(named.unwrap_or(0));
+            }
             Asked::Subscribe => self.subscribed(&reply)?,
             Asked::Time => {
                 let reply = self.refuse("TIME", reply)?;
@@ -267,6 +311,23 @@ impl Greeting {
             }
         }
         Ok(())
+    }
+
+    /// A server that cannot wait as it is to is of no use, however many replicas it has.
+    fn waits(&self, reply: Value) -> Result<(), NoSession> {
+        let disk = matches!(&self.purpose, Purpose::Grants { terms, .. } if terms.disk);
+        let why = match &reply {
+            Value::Error(line) if disk && line.contains("unknown command") => {
+                "sync_disk=yes needs WAITAOF, which Redis has from 7.2 on and this server has not: \
+                 upgrade the servers, or leave sync_disk out"
+            }
+            Value::Error(line) if disk && line.contains("appendonly") => {
+                "sync_disk=yes needs the append-only file, which is off at this server: set 'appendonly \
+                 yes' there and at its replicas, or leave sync_disk out"
+            }
+            _ => return self.refuse(if disk { "WAITAOF" } else { "WAIT" }, reply).map(drop),
+        };
+        Err(NoSession::misconfigured(why))
     }
 
     /// A user who may not subscribe polls.
