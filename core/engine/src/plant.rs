@@ -188,8 +188,6 @@ pub enum Bug {
     ZkFirstLeaseReturned,
     /// However few replicas confirmed, it counts.
     WaitShortIgnored,
-    /// What too few replicas confirmed is forgotten, and stays at the store.
-    UnconfirmedIsRefused,
     /// A grant that was pushed counts before any replica confirmed it.
     PushedGrantUnconfirmed,
     /// A replica that nobody named is counted in place of one that was.

@@ -153,7 +153,7 @@ fn a_grant_counts_from_the_request_that_was_confirmed() {
     let hold = world.grant(1).hold;
     let until = fencelock_engine::validity::valid_until(sent, LEASE);
     assert!(world.engine.remaining(until - Duration::from_nanos(1), hold).is_some());
-    assert!(!world.engine.remaining(until, hold).is_some());
+    assert!(world.engine.remaining(until, hold).is_none());
 }
 
 #[test]

@@ -145,8 +145,7 @@ impl<C: Clone> Engine<C> {
             Standing::Unconfirmed { by, of } => {
                 // The store has it: it is asked for again, or given back.
                 if let Some(entry) = self.entries.get_mut(key) {
-                    entry.at =
-                        if planted!(UnconfirmedIsRefused) { At::Nowhere } else { At::Unclear };
+                    entry.at = At::Unclear;
                     entry.trouble = Some(unconfirmed(by, of));
                 }
                 self.after_failure(now, key);
