@@ -15,7 +15,8 @@ use fencelock_bench::machine::{Machine, load};
 use fencelock_bench::peer::{Kind, serve};
 use fencelock_bench::report::{EnsembleReport, Part, QueueReport, Report, figures, put};
 use fencelock_bench::{
-    Plan, Result, cost, handoff, local, pair, queue, rivals, waiters, watchdog, zookeeper,
+    Plan, Result, confirmed, cost, handoff, local, pair, queue, rivals, waiters, watchdog,
+    zookeeper,
 };
 use fencelock_testkit::{RedisServer, ZooKeeper};
 use serde::Serialize;
@@ -247,6 +248,7 @@ fn part(args: &Args) -> Result<Part> {
     plans.extend(pair::single(&url));
     plans.extend(pair::many(&url));
     plans.extend(handoff::plans(&program, &url));
+    plans.extend(confirmed::plans());
     let mut cases = Vec::new();
     for plan in plans {
         let name = plan.name;
