@@ -8,6 +8,7 @@ pub mod case;
 pub mod compare;
 pub mod confirmed;
 pub mod cost;
+pub mod deployments;
 pub mod driver;
 pub mod gauge;
 pub mod handoff;

@@ -13,18 +13,20 @@ use fencelock_bench::compare::server::Server;
 use fencelock_bench::driver::drive;
 use fencelock_bench::machine::{Machine, load};
 use fencelock_bench::peer::{Kind, serve};
-use fencelock_bench::report::{EnsembleReport, Part, QueueReport, Report, figures, put};
+use fencelock_bench::report::{
+    DeploymentsReport, EnsembleReport, Part, QueueReport, Report, figures, put,
+};
 use fencelock_bench::{
-    Plan, Result, confirmed, cost, handoff, local, pair, queue, rivals, waiters, watchdog,
+    Plan, Result, confirmed, cost, deployments, handoff, local, pair, queue, rivals, waiters, watchdog,
     zookeeper,
 };
-use fencelock_testkit::{RedisServer, ZooKeeper};
+use fencelock_testkit::{RedisCluster, RedisSentinels, RedisServer, ZooKeeper};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 const USAGE: &str =
-    "usage: fencelock-bench [zookeeper | zookeeper-shared | queue | compare] [--quick] [--rounds N] [--only TEXT] [--out FILE]
-comparing: --driver LANGUAGE=COMMAND… [--missing WHAT]… [--page FILE]";
+    "usage: fencelock-bench [zookeeper | zookeeper-shared | queue | deployments | compare] [--quick] [--rounds N] [--only TEXT] [--out FILE]
+comparing, and deployments: --driver LANGUAGE=COMMAND… [--missing WHAT]… [--page FILE]";
 
 /// What was asked for on the command line.
 #[derive(Default)]
@@ -58,6 +60,8 @@ enum What {
     ZooKeeperShared,
     /// A lock that many clients wait for.
     Queue,
+    /// Redis behind Sentinels and in a cluster, beside one server.
+    Deployments,
     /// Every language beside every lock that its users could pick instead.
     Comparison,
 }
@@ -77,6 +81,7 @@ impl Args {
                 "zookeeper" => args.what = What::ZooKeeper,
                 "zookeeper-shared" => args.what = What::ZooKeeperShared,
                 "queue" => args.what = What::Queue,
+                "deployments" => args.what = What::Deployments,
                 "compare" => args.what = What::Comparison,
                 "--driver" => args.drivers.push(words.next().ok_or(USAGE)?.clone()),
                 "--missing" => args.missing.push(words.next().ok_or(USAGE)?.clone()),
@@ -109,6 +114,7 @@ fn main() -> ExitCode {
             What::ZooKeeper => zookeeper(&args, |it, servers| Ok(zookeeper::plans(it, servers))),
             What::ZooKeeperShared => zookeeper(&args, zookeeper::shared::plans),
             What::Queue => queued(&args),
+            What::Deployments => deployed(&args),
             What::Comparison => compared(&args),
         }),
     };
@@ -175,6 +181,46 @@ fn queued(args: &Args) -> Result<()> {
     let machine = Machine::here([("redis", Server::start()?.version()?)]);
     let report = QueueReport { machine, rounds: effort.rounds, queue: part };
     let parts = [("Server and clients on one machine", &report.queue)];
+    let figures = figures(&report.machine, report.rounds, &parts);
+    say(args, &figures, &report)
+}
+
+/// Redis behind Sentinels and in a cluster, beside one server; Java's drivers, where they are given.
+fn deployed(args: &Args) -> Result<()> {
+    let (effort, java) = (args.effort(), deployments::in_java(&peers(&args.drivers)?));
+    for missing in &args.missing {
+        eprintln!("without {missing}");
+    }
+    let measured = |title: &str, plans: Vec<Plan>| -> Result<Part> {
+        eprintln!("{title}:");
+        let load_before = load();
+        let mut cases = Vec::new();
+        for plan in plans.into_iter().filter(|it| it.name.contains(&args.only)) {
+            let name = plan.name;
+            eprintln!("  {name}");
+            cases.push(plan.make()?.measure(name, effort)?);
+        }
+        Ok(Part { load_before, load_after: load(), cases, gauges: Vec::new() })
+    };
+    let [behind, many] = ["Behind Sentinels", "A cluster of three masters"];
+    let sentinel = {
+        let (servers, alone) = (RedisSentinels::start()?, RedisServer::start()?);
+        measured(behind, deployments::sentinel(&servers, &alone))?
+    };
+    let cluster = {
+        let servers = RedisCluster::builder().masters_alone().start()?;
+        let alone = RedisServer::start()?;
+        let plans = deployments::cluster(&servers, &alone, effort, &java);
+        let mut part = measured(many, plans)?;
+        if "processors' time".contains(&args.only) {
+            eprintln!("  processors' time");
+            part.gauges = deployments::processors(&servers, effort)?;
+        }
+        part
+    };
+    let machine = Machine::here(deployments::versions(&java)?);
+    let report = DeploymentsReport { machine, rounds: effort.rounds, sentinel, cluster };
+    let parts = [(behind, &report.sentinel), (many, &report.cluster)];
     let figures = figures(&report.machine, report.rounds, &parts);
     say(args, &figures, &report)
 }

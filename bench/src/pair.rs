@@ -13,7 +13,7 @@ use crate::local::Flavor;
 use crate::{Aim, Case, Failed, Plan, Result, Side};
 
 /// How many tasks, each with a lock of its own.
-const KEYS: u64 = 64;
+pub(crate) const KEYS: u64 = 64;
 
 /// One caller, one lock.
 pub fn single(url: &str) -> Vec<Plan> {
@@ -180,7 +180,7 @@ fn piped(wire: &mut redis::Connection, scripts: &mut Scripts, names: &[Name]) ->
 }
 
 /// Spreads `count` pairs over a task for each key.
-async fn spread<F>(count: u64, mut task: impl FnMut(usize, u64) -> F) -> Result<Duration>
+pub(crate) async fn spread<F>(count: u64, mut task: impl FnMut(usize, u64) -> F) -> Result<Duration>
 where
     F: Future<Output = Result<(), Failed>> + Send + 'static,
 {

@@ -41,6 +41,19 @@ pub struct EnsembleReport {
     pub ensemble: Part,
 }
 
+/// A run on Redis servers that stand together.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DeploymentsReport {
+    /// Where.
+    pub machine: Machine,
+    /// How many rounds each figure has.
+    pub rounds: usize,
+    /// A master with two replicas, and its Sentinels.
+    pub sentinel: Part,
+    /// Three masters.
+    pub cluster: Part,
+}
+
 /// A run with many that wait.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct QueueReport {
@@ -180,6 +193,7 @@ mod tests {
         assert!(text.contains("redis 7.0.15; ") && text.contains("; 11 rounds."), "{text}");
         assert!(text.contains("\n## Together (load 2.5 before, 0.25 after)\n\n| | |"), "{text}");
         for old in [
+            include_str!("../../docs/benchmarks/figures/deployments.md"),
             include_str!("../../docs/benchmarks/figures/floors.md"),
             include_str!("../../docs/benchmarks/figures/queue.md"),
             include_str!("../../docs/benchmarks/figures/zookeeper.md"),

@@ -67,7 +67,7 @@ async fn take(client: &Client, held: u64) -> Result<Vec<Guard>> {
 }
 
 /// For how long this process has run.
-fn processor() -> Duration {
+pub(crate) fn processor() -> Duration {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }

@@ -239,6 +239,10 @@ pub struct Demo {
     /// be given several times
     #[arg(long, value_name = "NAME=COMMAND")]
     pub seller: Vec<Language>,
+    /// Play a scene more, in whose middle COMMAND, for the shell, takes the lock's name as an argument and
+    /// has another of the store's servers take over, by killing the master for instance
+    #[arg(long, value_name = "COMMAND")]
+    pub failover: Option<String>,
     /// Say at the end that this language's seller could not take part, and why
     #[arg(long, value_name = "NAME=WHY")]
     pub left_out: Vec<Language>,

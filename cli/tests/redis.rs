@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Place, code, eventually, is_one_line, json, output, stderr, stdout};
-use fencelock_testkit::{RedisServer, skip_servers};
+use fencelock_testkit::{RedisSentinels, RedisServer, skip_servers};
 
 fn server() -> Option<RedisServer> {
     (!skip_servers()).then(|| RedisServer::start().unwrap())
@@ -116,4 +116,34 @@ fn the_demo_runs_on_redis() {
     ]);
     assert_eq!(code(&ran), 0, "{}{}", stdout(&ran), stderr(&ran));
     assert_eq!(json(&ran)["as_promised"], true);
+}
+
+#[test]
+fn a_sale_goes_on_when_another_server_takes_over() {
+    if skip_servers() {
+        return;
+    }
+    let all = RedisSentinels::start().unwrap();
+    let place = Place::on(&all.url());
+    let sale = |failover: &str| {
+        let small = ["--coupons", "24", "--processes", "2", "--workers", "2"];
+        let out = place.file("out");
+        let out = ["demo", "--json", "--out", out.to_str().unwrap(), "--failover", failover];
+        place.command(&out).args(small).output().unwrap()
+    };
+    // The lock's name is the argument.
+    let kill = format!("test \"$1\" && kill -9 {}", all.servers[0].pid().unwrap());
+    let ran = sale(&kill);
+    assert_eq!(code(&ran), 0, "{}{}", stdout(&ran), stderr(&ran));
+    let told = json(&ran);
+    let scene = told["scenes"].as_array().unwrap().last().unwrap();
+    assert_eq!((&scene["scene"], &scene["sold"]), (&"failover".into(), &24.into()), "{scene}");
+    assert_eq!((&scene["oversold"], &scene["bought_twice"]), (&0.into(), &0.into()), "{scene}");
+    let saw = |check: &serde_json::Value| check["saw"].as_str().unwrap().contains("failover");
+    assert!(scene["checks"].as_array().unwrap().iter().any(saw), "{scene}");
+    assert_eq!(all.says(0).filter(|master| *master != 0), all.says(1), "another is the master");
+
+    let ran = sale("echo out of order >&2; false");
+    assert_eq!(code(&ran), 125, "{}", stdout(&ran));
+    assert!(stderr(&ran).contains("out of order"), "{}", stderr(&ran));
 }

@@ -13,7 +13,8 @@ usage: conformance [OPTION…]
   --driver NAME=PROGRAM [ARGUMENT…]  a language's driver, its words apart by blanks; again for each.
                                      Rust's own always takes part
   --missing NAME=WHY                 a language that cannot take part, to be shown as such
-  --store redis|sqlite|zookeeper     this store; again for more (all three)
+  --store redis|sqlite|zookeeper|sentinel|cluster
+                                     this store; again for more (all)
   --scene NAME                       this scene; again for more (all)
   --no-scenes                        only the mix
   --mix SECONDS                      all languages on one hot lock under faults, for so long (0)
@@ -74,9 +75,7 @@ fn parse(words: &[String]) -> Result<Args, String> {
                 let (name, why) = pair()?;
                 args.missing.push((name.to_owned(), why.to_owned()));
             }
-            ("--store", "redis") => args.kinds.push(Kind::Redis),
-            ("--store", "sqlite") => args.kinds.push(Kind::Sqlite),
-            ("--store", "zookeeper") => args.kinds.push(Kind::ZooKeeper),
+            ("--store", name) if Kind::of(name).is_some() => args.kinds.extend(Kind::of(name)),
             ("--scene", name) if SCENES.iter().any(|it| it.name == name) => {
                 args.names.push(name.to_owned());
             }
@@ -86,7 +85,7 @@ fn parse(words: &[String]) -> Result<Args, String> {
         }
     }
     if args.kinds.is_empty() {
-        args.kinds = vec![Kind::Sqlite, Kind::Redis, Kind::ZooKeeper];
+        args.kinds = Kind::ALL.to_vec();
     }
     Ok(args)
 }

@@ -33,21 +33,22 @@ impl House {
     /// Starts a player and waits until it is connected.
     pub fn cast(&self, role: &Role) -> io::Result<Player> {
         let number = self.born.fetch_add(1, Ordering::Relaxed);
-        let (proxy, url) = self.store.way()?;
+        let (ways, url) = self.store.way()?;
         let nothing: [(&str, &str); 0] = [];
         let name = format!("{}-{number}", role.name);
         let mut actor = Actor::start_as(&self.history, &name, role, nothing);
         let opened = actor.ask(&format!("open c {url}"), "opened", "c");
         let word = |key: &str| opened.get(key).unwrap_or_default().to_owned();
         let (lacks, knows) = (word("lacks"), word("knows"));
-        Ok(Player { actor, proxy, url, lacks, knows, tags: 0 })
+        Ok(Player { actor, ways, url, lacks, knows, tags: 0 })
     }
 }
 
 /// One actor and its way to the store.
 pub(crate) struct Player {
     pub actor: Actor,
-    pub proxy: Option<Proxy>,
+    /// A proxy before each server.
+    pub ways: Vec<Proxy>,
     pub url: String,
     /// What its language cannot do.
     pub lacks: String,
@@ -147,16 +148,14 @@ impl Player {
         (seen.get("valid") == Some("true"), seen)
     }
 
-    /// Sets what its way does to what passes.
+    /// Sets what its ways do to what passes.
     pub fn way(&self, fault: Fault) {
-        if let Some(proxy) = &self.proxy {
-            proxy.set(fault);
-        }
+        self.ways.iter().for_each(|it| it.set(fault));
     }
 
     /// Lets everything pass again, on a new connection.
     pub fn mended(&self) {
-        if let Some(proxy) = &self.proxy {
+        for proxy in &self.ways {
             proxy.set(Fault::Pass);
             proxy.cut();
         }

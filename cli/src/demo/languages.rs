@@ -101,6 +101,7 @@ impl Fair<'_> {
         let out_of_order = sales.windows(2).filter(|pair| pair[1].token <= pair[0].token).count();
         Ok(Outcome {
             scene: Scene::Languages,
+            failed_over: None,
             coupons: self.coupons,
             books: Books {
                 sold: u32::try_from(sales.len()).unwrap_or(u32::MAX),

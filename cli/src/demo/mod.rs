@@ -62,6 +62,7 @@ pub fn demo(common: &Common, demo: &Demo) -> Result<u8, Failure> {
         prefix: &prefix,
         probe: &probe,
         place: place.path(),
+        failover: demo.failover.as_deref(),
     };
     let mut progress = Progress::new(view);
     progress.say(&format!(
@@ -77,7 +78,8 @@ pub fn demo(common: &Common, demo: &Demo) -> Result<u8, Failure> {
     progress.say(&format!("The lock's store: {shown}\n"))?;
 
     let mut outcomes: Vec<Outcome> = Vec::new();
-    for (number, scene) in (1..).zip(Scene::USUAL) {
+    let more = demo.failover.is_some().then_some(Scene::Failover);
+    for (number, scene) in (1..).zip(Scene::USUAL.into_iter().chain(more)) {
         progress.begin(number, scene, demo.coupons)?;
         let outcome = cast.play(scene, &mut progress)?;
         progress.end(&outcome)?;

@@ -1,9 +1,12 @@
 //! What was seen in a scene, and whether it is what was promised.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use crate::demo::shop::Books;
-use crate::demo::wire::{Abandoned, Parked, Visit, Woke, Written};
+use crate::demo::wire::{Abandoned, Deed, Parked, Visit, Woke, Written};
+use crate::span;
 
 /// The scenes, in the order of the play.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -19,6 +22,8 @@ pub enum Scene {
     Unchecked,
     /// A holder is killed.
     Killed,
+    /// Another of the store's servers takes over.
+    Failover,
     /// Programs in several languages sell together.
     Languages,
 }
@@ -36,6 +41,7 @@ impl Scene {
             Scene::Paused => "holder paused",
             Scene::Unchecked => "paused, no token check",
             Scene::Killed => "holder killed",
+            Scene::Failover => "failover",
             Scene::Languages => "all languages",
         }
     }
@@ -51,6 +57,9 @@ impl Scene {
             }
             Scene::Unchecked => "The same pause, but the ledger does not look at tokens.",
             Scene::Killed => "One holder is killed inside its sale.",
+            Scene::Failover => {
+                "In the middle of the sale the store's server fails, and another takes over."
+            }
             Scene::Languages => {
                 "Programs in several languages sell from one stock, under one lock."
             }
@@ -95,6 +104,8 @@ pub struct Outcome {
     pub sellers: Vec<String>,
     /// Every visit, with its process, in the order of the lock's grants.
     pub visits: Vec<(u32, Visit)>,
+    /// When the failover began.
+    pub failed_over: Option<u64>,
     /// What befell a holder.
     pub incident: Option<Incident>,
     /// When the sale opened.
@@ -154,7 +165,7 @@ impl Outcome {
                     self.oversold()
                 ),
             ),
-            Scene::Locked | Scene::Paused | Scene::Killed | Scene::Languages => {
+            Scene::Locked | Scene::Paused | Scene::Killed | Scene::Failover | Scene::Languages => {
                 check(sold == coupons, format!("{sold} sold out of {coupons}"));
                 let twice = self.books.twice;
                 check(
@@ -234,7 +245,9 @@ impl Outcome {
                 },
             );
         }
-        if self.scene != Scene::Locked {
+        if self.scene == Scene::Failover {
+            check(self.went_on().is_some(), self.said_of_failover());
+        } else if self.scene != Scene::Locked {
             let told = self.successor().map(|(_, visit)| visit.abandoned);
             check(
                 told == Some(Abandoned::Yes),
@@ -247,6 +260,29 @@ impl Outcome {
             );
         }
         checks
+    }
+
+    /// How many were sold after the failover, and for how long nobody came to sell.
+    fn went_on(&self) -> Option<(usize, Duration)> {
+        let began = self.failed_over?;
+        let later = |visit: &&Visit| visit.deed == Deed::Sold && visit.left > began;
+        let sold = self.visits.iter().map(|(_, visit)| visit).filter(later).count();
+        let mut came: Vec<u64> = self.visits.iter().map(|(_, visit)| visit.got).collect();
+        came.sort_unstable();
+        let pause = came.windows(2).filter(|pair| pair[1] > began).map(|pair| pair[1] - pair[0]);
+        Some((sold, Duration::from_micros(pause.max()?))).filter(|(sold, _)| *sold > 0)
+    }
+
+    fn said_of_failover(&self) -> String {
+        match self.went_on() {
+            Some((sold, pause)) => {
+                format!(
+                    "{sold} sold after the failover, for which the sale paused {}",
+                    span::show(pause)
+                )
+            }
+            None => "nothing was sold after a failover".into(),
+        }
     }
 
     fn checks_of_languages(&self) -> Vec<Check> {

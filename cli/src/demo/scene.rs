@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fencelock::blocking::Client;
@@ -47,12 +48,19 @@ pub struct Cast<'a> {
     pub probe: &'a Client,
     /// Where the shops are.
     pub place: &'a Path,
+    /// What has another server take over, where that is to be played.
+    pub failover: Option<&'a str>,
 }
 
 impl Cast<'_> {
     /// How long the sale is open: room enough on a slow machine.
     fn window(&self) -> u64 {
         30_000_000 + u64::from(self.coupons) * 50_000
+    }
+
+    /// The name of a scene's lock.
+    fn lock(&self, scene: Scene) -> String {
+        format!("{}/{}", self.prefix, scene.title())
     }
 
     fn setup(&self, scene: Scene, process: u32, shop: &Path) -> Setup {
@@ -67,7 +75,7 @@ impl Cast<'_> {
             seed: self.seed,
             lock: (scene != Scene::NoLock).then(|| LockSetup {
                 store: self.store.to_owned(),
-                name: format!("{}/{}", self.prefix, scene.title()),
+                name: self.lock(scene),
                 lease_ms: lease.as_millis() as u64,
                 claim_ms: CLAIM.as_millis() as u64,
             }),
@@ -102,10 +110,11 @@ impl Cast<'_> {
             progress,
             visits: Vec::new(),
             incident: None,
+            failed_over: None,
             left: BTreeSet::new(),
         };
         course.follow()?;
-        let Course { mut visits, incident, .. } = course;
+        let Course { mut visits, incident, failed_over, .. } = course;
         visits.sort_by_key(|(_, visit)| (visit.token, visit.got));
         Ok(Outcome {
             scene,
@@ -115,6 +124,7 @@ impl Cast<'_> {
             ended: visits.iter().map(|(_, visit)| visit.left).max().unwrap_or(opened),
             visits,
             incident,
+            failed_over,
             opened,
             closed,
         })
@@ -129,6 +139,8 @@ struct Course<'a> {
     progress: &'a mut Progress,
     visits: Vec<(u32, Visit)>,
     incident: Option<Incident>,
+    /// When the failover began.
+    failed_over: Option<u64>,
     /// Who was killed, or has told that it is finished.
     left: BTreeSet<u32>,
 }
@@ -145,6 +157,7 @@ impl Course<'_> {
                     }
                     self.visits.push((process, visit));
                     self.wake_in_time()?;
+                    self.fail_over_in_time()?;
                 }
                 (process, Message::Report(Report::Parked(parked))) => {
                     self.strike(process, parked)?;
@@ -162,6 +175,28 @@ impl Course<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Has another server take over when half of the coupons are sold.
+    fn fail_over_in_time(&mut self) -> Result<(), Failure> {
+        let Some(command) = self.cast.failover.filter(|_| self.scene == Scene::Failover) else {
+            return Ok(());
+        };
+        let sold = self.visits.iter().filter(|(_, visit)| visit.deed == Deed::Sold).count();
+        if self.failed_over.is_some() || sold * 2 < self.cast.coupons as usize {
+            return Ok(());
+        }
+        self.failed_over = Some(micros());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command, "failover", &self.cast.lock(self.scene)]);
+        // What it says would mix with what is told here.
+        let ran = shell.stdin(Stdio::null()).output()?;
+        if !ran.status.success() {
+            let why = String::from_utf8_lossy(&ran.stderr).trim().to_owned();
+            return Err(Failure::own(format!("the failover failed ({}): {why}", ran.status)));
+        }
+        let said = format!("the store's server fails: {sold} are sold");
+        self.progress.incident(&said, "another server takes over")
     }
 
     /// Stops or kills the process whose worker stands in its critical section.

@@ -65,8 +65,7 @@ fn connect(process: u32, lock: &LockSetup) -> Result<Client, Failure> {
         .claim(claim)
         .label(format!("demo process {}", process + 1));
     // Claims are short here, so that a scene is: all servers' clocks are one machine's, or must be as near.
-    let url = StoreUrl::parse(&lock.store)?;
-    if ["+sentinel", "+cluster"].iter().any(|several| url.scheme().ends_with(several)) {
+    if StoreUrl::parse(&lock.store)?.takes_over() {
         builder = builder.clock_slack(claim / 10);
     }
     Ok(builder.connect_blocking()?)

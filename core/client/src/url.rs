@@ -52,8 +52,9 @@ impl StoreUrl {
         self.text.split_once(':').map_or("", |(scheme, _)| scheme)
     }
 
-    /// Whether it names several servers, one of which keeps a lock after another.
-    pub(crate) fn takes_over(&self) -> bool {
+    /// Whether one server keeps a lock after another there, as behind Sentinels and in a cluster: then
+    /// [`Builder::clock_slack`](crate::Builder::clock_slack) is taken off every validity.
+    pub fn takes_over(&self) -> bool {
         self.scheme().ends_with("+sentinel") || self.scheme().ends_with("+cluster")
     }
 

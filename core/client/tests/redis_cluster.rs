@@ -81,8 +81,9 @@ async fn a_planned_failover_keeps_holders_and_waiters() {
         let (other, name) = (other.clone(), name.clone());
         async move { take(&other, &name).await.token() }
     });
-    queued(&one, &name).await;
-    cluster.failover(0);
+    listening(&cluster, &other, &name, 0).await;
+    let heir = cluster.failover(0);
+    listening(&cluster, &other, &name, heir).await;
     held.extend(Duration::from_secs(30)).await.unwrap();
     let first = held.token();
     held.release().await.unwrap();
@@ -159,14 +160,30 @@ async fn a_slot_is_moved_under_a_holder_and_a_waiter() {
             let (other, name) = (other.clone(), name.clone());
             async move { take(&other, &name).await.token() }
         });
-        queued(&one, &name).await;
+        listening(&cluster, &other, &name, 0).await;
         cluster.move_slot(cluster.slot(&name), 0, 1);
+        listening(&cluster, &other, &name, 1).await;
         held.extend(Duration::from_secs(30)).await.unwrap();
         let first = held.token();
         held.release().await.unwrap();
         assert!(waits.await.unwrap() > first);
     }
     assert_eq!([one.metrics().losses(), other.metrics().losses()], [0, 0]);
+}
+
+/// The client hears of the move by this release.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_whose_slot_is_moving_is_released_where_it_is() {
+    if skip_servers() {
+        return;
+    }
+    let cluster = RedisCluster::builder().masters_alone().start().unwrap();
+    let one = client(&cluster).await;
+    let name = cluster.name_at(0, "left ");
+    let held = take(&one, &name).await;
+    cluster.begin_move(cluster.slot(&name), 0, 1);
+    cluster.move_keys(cluster.slot(&name), 0, 1);
+    held.release().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -203,6 +220,59 @@ async fn queued(client: &Client, name: &str) {
         assert!(begun.elapsed() < LIMIT, "nobody waits for {name}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// Waits until this client is queued, and subscribed to the lock's channel at this server.
+async fn listening(cluster: &RedisCluster, client: &Client, name: &str, server: usize) {
+    let (begun, channel) = (std::time::Instant::now(), format!("{}:{{{name}}}", client.id()));
+    queued(client, name).await;
+    while channels(cluster, server).is_some_and(|all| !all.iter().any(|it| it.ends_with(&channel)))
+    {
+        assert!(begun.elapsed() < LIMIT, "nobody listens for {name}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The channels of locks at a server; `None` where it is too old to have any.
+fn channels(cluster: &RedisCluster, server: usize) -> Option<Vec<String>> {
+    let all = cluster.servers[server].cli(&["PUBSUB", "SHARDCHANNELS"]).ok()?;
+    Some(redis::from_redis_value(all).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locks_that_are_used_once_have_no_channel_and_who_may_have_none_polls() {
+    if skip_servers() {
+        return;
+    }
+    let cluster = RedisCluster::builder().masters_alone().start().unwrap();
+    let one = client(&cluster).await;
+    let names: Vec<String> = spread().collect();
+    for uses in 0..2 {
+        for name in &names {
+            take(&one, name).await.release().await.unwrap();
+        }
+        let there: Option<Vec<_>> = (0..3).map(|server| channels(&cluster, server)).collect();
+        let there = there.map(|all| all.concat().len());
+        assert!(
+            there.is_none_or(|there| there == uses * names.len()),
+            "{there:?} after {uses} more"
+        );
+    }
+    for server in 0..3 {
+        cluster.ask(server, &["ACL", "SETUSER", "default", "-subscribe", "-ssubscribe"]);
+    }
+    let other = client(&cluster).await;
+    let held = take(&one, "polled").await;
+    let waits = tokio::spawn({
+        let other = other.clone();
+        async move { take(&other, "polled").await.token() }
+    });
+    queued(&one, "polled").await;
+    let silent = |at| channels(&cluster, at).is_none_or(|all| !all.concat().contains(other.id()));
+    assert!((0..3).all(silent));
+    let first = held.token();
+    held.release().await.unwrap();
+    assert!(waits.await.unwrap() > first);
 }
 
 /// What the master has, its replica has.

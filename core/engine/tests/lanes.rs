@@ -5,7 +5,7 @@ use std::time::Duration;
 use fencelock_engine::reply::{Body, Failure, Push, Refusal, RefusalKind, Reply, Standing, State};
 use fencelock_engine::request::{Acquire, Op, Request};
 use fencelock_engine::{
-    Ask, Effect, Engine, Event, LaneId, LossReason, Name, Options, Outcome, Place, Time,
+    Ask, Effect, Engine, Event, HoldKey, LaneId, LossReason, Name, Options, Outcome, Place, Time,
 };
 
 const A: LaneId = LaneId(0);
@@ -22,6 +22,7 @@ struct Two {
     /// Requests that nobody has answered.
     open: Vec<Request>,
     granted: Vec<u32>,
+    holds: Vec<HoldKey>,
     failed: Vec<u32>,
     lost: Vec<(u32, LossReason)>,
     doubted: Vec<LaneId>,
@@ -32,9 +33,9 @@ impl Two {
         let mut engine = Engine::new(Options::default(), [7; 32]).unwrap();
         engine.set_places(|name| Place(u16::from(name.as_str().starts_with('b'))));
         engine.assign(BEGIN, 1..=1, B);
-        let (granted, failed, lost) = Default::default();
+        let (granted, holds, failed, lost) = Default::default();
         let (open, doubted) = Default::default();
-        let mut two = Two { engine, now: BEGIN, open, granted, failed, lost, doubted };
+        let mut two = Two { engine, now: BEGIN, open, granted, holds, failed, lost, doubted };
         two.up(A);
         two.up(B);
         two
@@ -65,7 +66,10 @@ impl Two {
             match effect {
                 Effect::Send(request) => self.open.push(request),
                 Effect::Reconnect(doubt) => self.doubted.push(doubt.owed.lane()),
-                Effect::Complete(call, Outcome::Granted(_)) => self.granted.push(call),
+                Effect::Complete(call, Outcome::Granted(grant)) => {
+                    self.granted.push(call);
+                    self.holds.push(grant.hold);
+                }
                 Effect::Complete(call, _) => self.failed.push(call),
                 Effect::Lost(call, reason) => self.lost.push((call, reason)),
                 Effect::Wanted(_) | Effect::Note(_) => {}
@@ -298,4 +302,131 @@ fn a_batch_is_of_one_place_and_of_one_lock_while_that_moves() {
     two.answer(A);
     two.pass(SECOND * 11, &[]);
     assert_eq!(batches(&two), [b(), vec![a1(false), a2(false)]], "all is asked for again");
+}
+
+#[test]
+fn a_question_whose_server_went_away_is_put_to_the_one_that_has_the_name_now() {
+    let mut two = Two::new();
+    two.engine.inspect(two.now, &Name::new("b").unwrap(), 1);
+    two.drain();
+    let request = two.open.remove(0).id;
+    assert_eq!(request.lane(), B);
+    two.hear(A, Event::Map(vec![(1..=1, A)]));
+    assert_eq!(two.open, [], "it is out still");
+    two.hear(B, Event::Reply { request, result: Err(Failure::Unknown) });
+    two.hear(B, Event::Down { reason: "it has no slots any more".to_owned() });
+    let asked: Vec<LaneId> = two.open.iter().map(|request| request.id.lane()).collect();
+    assert_eq!(asked, [A], "nobody else would ask it again");
+}
+
+#[test]
+fn what_any_server_answers_does_not_wait_for_one_that_is_gone() {
+    let mut two = Two::new();
+    two.engine.ping(two.now, 1);
+    two.drain();
+    let request = two.open.remove(0).id;
+    let (asked, other) = if request.lane() == A { (A, B) } else { (B, A) };
+    two.hear(asked, Event::Reply { request, result: Err(Failure::Unknown) });
+    two.hear(asked, Event::Down { reason: "cut".to_owned() });
+    let lanes: Vec<LaneId> = two.open.iter().map(|request| request.id.lane()).collect();
+    assert_eq!(lanes, [other]);
+}
+
+/// Each of two servers says of all that it is asked that the other one has it, as in the moment between
+/// the two halves of a SETSLOT. Gives how many requests they answer before there is a pause.
+fn sent_to_and_fro(two: &mut Two) -> usize {
+    let mut answered = 0;
+    while let Some(request) = two.open.first().map(|request| request.id) {
+        two.open.remove(0);
+        answered += 1;
+        if answered > 500 {
+            break;
+        }
+        let (said, other) = if request.lane() == A { (A, B) } else { (B, A) };
+        two.hear(A, Event::Map(vec![(1..=1, other)]));
+        two.hear(said, Event::Reply { request, result: refused(RefusalKind::Again) });
+    }
+    answered
+}
+
+#[test]
+fn servers_that_name_each_other_are_not_asked_without_a_pause() {
+    let mut two = Two::new();
+    two.acquire("b1", 1);
+    two.acquire("b2", 2);
+    let waiting = sent_to_and_fro(&mut two);
+    assert!(waiting < 40, "{waiting} acquires");
+
+    let mut two = Two::new();
+    for (call, name) in ["b1", "b2", "b3"].into_iter().enumerate() {
+        two.acquire(name, call as u32);
+    }
+    two.answer(B);
+    two.pass(SECOND * 11, &[]);
+    let renewing = sent_to_and_fro(&mut two);
+    assert!(renewing > 0 && renewing < 60, "{renewing} renewals");
+    let mut more = 0;
+    for _ in 0..1_000 {
+        two.now = two.now + Duration::from_millis(5);
+        two.engine.wake(two.now);
+        two.drain();
+        more += sent_to_and_fro(&mut two);
+    }
+    assert!(more < 200, "{more} renewals within 5 s");
+
+    let mut two = Two::new();
+    two.engine.inspect(two.now, &Name::new("b").unwrap(), 1);
+    two.drain();
+    let asking = sent_to_and_fro(&mut two);
+    assert!(asking < 40, "{asking} questions");
+}
+
+/// A slot that is moving has not all keys of a lock: what names them all is refused as long as that takes.
+#[test]
+fn a_release_that_is_sent_on_still_names_the_record_alone() {
+    let mut two = Two::new();
+    two.acquire("b", 1);
+    two.answer(B);
+    let hold = two.holds[0];
+    two.engine.release(two.now, hold, None).unwrap();
+    two.drain();
+    let releases = |two: &Two| -> Vec<(LaneId, bool)> {
+        let of = |request: &Request| match &request.op {
+            Op::Release(release) => (request.id.lane(), release.alone),
+            op => panic!("{op:?}"),
+        };
+        two.open.iter().map(of).collect()
+    };
+    assert_eq!(releases(&two), [(B, true)]);
+    let request = two.open.remove(0).id;
+    two.hear(A, Event::Detour(Name::new("b").unwrap(), A));
+    two.hear(B, Event::Reply { request, result: refused(RefusalKind::Again) });
+    assert_eq!(releases(&two), [(A, true)]);
+    let request = two.open.remove(0).id;
+    two.hear(A, Event::Reply { request, result: refused(RefusalKind::Again) });
+    assert_eq!(releases(&two), [(A, false)], "this time the server wants more");
+}
+
+#[test]
+fn what_moves_is_looked_for_without_reckoning_where_all_else_is() {
+    use std::cell::Cell;
+    thread_local!(static RECKONED: Cell<usize> = const { Cell::new(0) });
+    fn reckon(name: &Name) -> Place {
+        RECKONED.with(|it| it.set(it.get() + 1));
+        Place(name.as_str()[1..].parse().unwrap())
+    }
+    let mut two = Two::new();
+    two.engine.set_places(reckon);
+    two.engine.assign(two.now, 0..=999, B);
+    for number in 0..200 {
+        two.acquire(&format!("n{number}"), number);
+    }
+    two.answer(B);
+    let before = RECKONED.get();
+    two.hear(A, Event::Map(vec![(7..=7, A)]));
+    two.hear(A, Event::Detour(Name::new("n8").unwrap(), A));
+    assert_eq!(two.open.len(), 2, "both show themselves there");
+    assert!(two.open.iter().all(|request| request.id.lane() == A));
+    let reckoned = RECKONED.get() - before;
+    assert!(reckoned < 20, "{reckoned} times");
 }

@@ -170,6 +170,27 @@ fn without_hand_offs_each_permit_is_the_stores() {
 }
 
 #[test]
+fn the_last_who_releases_leaves_no_seat_in_the_queue() {
+    let mut world = World::new(3);
+    let elsewhere = world.take_with(1, permits(1, 2));
+    world.pass(2 * MS);
+    let first = world.take_with(0, permits(1, 2));
+    let (large, _) = wait(&mut world, 2, permits(2, 2));
+    let (second, _) = wait(&mut world, 0, permits(1, 2));
+    world.release(0, first.hold).unwrap();
+    let second = world.granted(0, second);
+    assert_eq!(second.how, How::Local, "and a seat is to spare, behind who wants both");
+    let waiters = |world: &World| world.record().waiters.iter().count();
+    assert_eq!(waiters(&world), 2, "who has released may be back");
+    world.release(0, second.hold).unwrap();
+    assert_eq!(waiters(&world), 1, "nobody here wants it, and no time has passed");
+    world.release(1, elsewhere.hold).unwrap();
+    let large = world.granted(2, large);
+    world.release(2, large.hold).unwrap();
+    is_clean(&world);
+}
+
+#[test]
 fn a_seat_to_spare_that_is_granted_first_serves_who_is_next() {
     let mut world = World::new(2);
     let elsewhere = [0; 2].map(|_| world.take_with(1, permits(1, 3)));

@@ -12,6 +12,7 @@ mod ledger;
 mod role;
 pub mod run;
 mod shim;
+pub mod timeline;
 
 pub use actor::Actor;
 pub use clock::{boot, monotonic, wall};

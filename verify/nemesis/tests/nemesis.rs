@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use fencelock_nemesis::run::{Kind, Plan, run};
+use fencelock_nemesis::run::{Kind, Outcome, Plan, run};
 use fencelock_testkit::skip_servers;
 
-fn dose(kind: Kind) {
+fn dose(kind: Kind) -> Outcome {
     let outcome = run(Plan::new(1, Duration::from_secs(20), kind)).unwrap();
     assert!(
         outcome.broken.is_empty(),
@@ -24,6 +24,7 @@ fn dose(kind: Kind) {
     assert!(found.converted > if kind == Kind::ZooKeeper { 0 } else { 5 }, "{found:?}");
     assert!(outcome.windows > 10, "{outcome:?}");
     assert!(outcome.faults.len() > 2, "{:?}", outcome.faults);
+    outcome
 }
 
 #[test]
@@ -37,6 +38,25 @@ mod redis {
         if !super::skip_servers() {
             super::dose(super::Kind::Redis);
         }
+    }
+
+    #[test]
+    fn mixed_faults_behind_sentinels() {
+        several(super::Kind::Sentinel);
+    }
+
+    #[test]
+    fn mixed_faults_in_a_cluster() {
+        several(super::Kind::Cluster);
+    }
+
+    fn several(kind: super::Kind) {
+        if super::skip_servers() {
+            return;
+        }
+        let outcome = super::dose(kind);
+        let by_servers = |fault: &&str| fault.contains("master") || fault.contains("failover");
+        assert!(outcome.faults.keys().any(by_servers), "{:?}", outcome.faults);
     }
 }
 

@@ -540,12 +540,12 @@ pub const TABLE: &[Planted] = &[
     readers(134, Bug::OuterWriteStays, "who reads within a write keeps it after the write"),
 ];
 
-const HALF_WAY: &str = "local heard = try('PUBLISH', prefix .. 'inbox:' .. \
-                        string.sub(client, 1, 16),\n      digits('1 granted";
+const HALF_WAY: &str = "local heard = try(PUBLISH, digits(INBOX, prefix, client, name),\n      \
+                        digits('1 granted";
 
 const HALF_WAY_KEPT: &str = "call('HDEL', key, 'i')\n    \
-                             local heard = call('PUBLISH', prefix .. 'inbox:' .. \
-                             string.sub(client, 1, 16),\n      digits('1 granted";
+                             local heard = call(PUBLISH, digits(INBOX, prefix, client, name),\n      \
+                             digits('1 granted";
 
 impl Planted {
     /// Its seeds come after this one.

@@ -1,8 +1,10 @@
 //! How a Redis server is to be started.
 
 use std::ffi::{OsStr, OsString};
+use std::net::{IpAddr, Ipv4Addr};
 
 use crate::certs::Certificates;
+use crate::zookeeper_builder::Place;
 
 /// How a Redis server is to be started; made by `RedisServer::builder`.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +14,8 @@ pub struct RedisBuilder {
     pub(crate) tls: Option<bool>,
     pub(crate) persistent: bool,
     pub(crate) sentinel: bool,
+    pub(crate) keeps_file: bool,
+    pub(crate) place: Option<Place>,
     pub(crate) cluster: bool,
     pub(crate) environment: Vec<(OsString, OsString)>,
 }
@@ -49,6 +53,13 @@ impl RedisBuilder {
     #[must_use]
     pub(crate) fn sentinel(mut self) -> RedisBuilder {
         self.sentinel = true;
+        self.keeps_file()
+    }
+
+    /// Over a restart it keeps its configuration file, into which Sentinels have written whom it follows.
+    #[must_use]
+    pub(crate) fn keeps_file(mut self) -> RedisBuilder {
+        self.keeps_file = true;
         self
     }
 
@@ -57,6 +68,18 @@ impl RedisBuilder {
     pub(crate) fn in_cluster(mut self) -> RedisBuilder {
         self.cluster = true;
         self
+    }
+
+    /// Runs it there, where nobody else is: it lets in whoever reaches it.
+    #[must_use]
+    pub fn place(mut self, place: Option<Place>) -> RedisBuilder {
+        self.place = place;
+        self
+    }
+
+    /// The address that it listens at.
+    pub(crate) fn address(&self) -> IpAddr {
+        self.place.as_ref().map_or(Ipv4Addr::LOCALHOST.into(), |it| it.address)
     }
 
     /// Sets a variable of its environment.
@@ -69,7 +92,7 @@ impl RedisBuilder {
     pub(crate) fn file(&self, certificates: Option<&Certificates>, ports: Ports) -> String {
         let mut lines = vec![
             format!("port {}", ports.tcp),
-            "bind 127.0.0.1".to_owned(),
+            format!("bind {}", self.address()),
             "unixsocket redis.sock".to_owned(),
             "save \"\"".to_owned(),
             "daemonize no".to_owned(),
@@ -77,6 +100,9 @@ impl RedisBuilder {
         ];
         if self.persistent {
             lines.push("appendfsync always".to_owned());
+        }
+        if self.place.is_some() {
+            lines.push("protected-mode no".to_owned());
         }
         if self.cluster {
             lines.push("cluster-enabled yes".to_owned());

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use crate::redis_builder::RedisBuilder;
 use crate::redis_server::RedisServer;
 use crate::wait::eventually;
+use crate::zookeeper_builder::Place;
 
 /// How many masters there are; each has a replica.
 const MASTERS: u16 = 3;
@@ -19,6 +20,7 @@ pub struct ClusterBuilder {
     password: Option<String>,
     lines: Vec<String>,
     replicas: bool,
+    places: Vec<Place>,
 }
 
 impl ClusterBuilder {
@@ -26,6 +28,13 @@ impl ClusterBuilder {
     #[must_use]
     pub fn masters_alone(mut self) -> ClusterBuilder {
         self.replicas = false;
+        self
+    }
+
+    /// Runs a server at each of these places, which are as many as there are servers.
+    #[must_use]
+    pub fn places(mut self, places: Vec<Place>) -> ClusterBuilder {
+        self.places = places;
         self
     }
 
@@ -50,7 +59,8 @@ impl ClusterBuilder {
     /// When one of them does not come up.
     pub fn start(self) -> io::Result<RedisCluster> {
         let count = if self.replicas { 2 * MASTERS } else { MASTERS };
-        let servers = (0..count).map(|_| self.server().start());
+        let place = |at: u16| self.places.get(usize::from(at)).cloned();
+        let servers = (0..count).map(|at| self.server().place(place(at)).start());
         let cluster = RedisCluster { servers: servers.collect::<io::Result<_>>()? };
         cluster.meet();
         for master in 0..MASTERS {
@@ -103,7 +113,7 @@ pub struct RedisCluster {
 impl RedisCluster {
     /// How it is to be started.
     pub fn builder() -> ClusterBuilder {
-        ClusterBuilder { password: None, lines: Vec::new(), replicas: true }
+        ClusterBuilder { password: None, lines: Vec::new(), replicas: true, places: Vec::new() }
     }
 
     /// Starts it as it comes.
@@ -187,6 +197,7 @@ impl RedisCluster {
     /// Moves the keys of a slot, as many as there are.
     pub fn move_keys(&self, slot: u16, from: usize, to: usize) {
         let (slot, port) = (slot.to_string(), self.servers[to].port().to_string());
+        let host = self.servers[to].host();
         loop {
             let keys = self.ask(from, &["CLUSTER", "GETKEYSINSLOT", &slot, "1000"]);
             let keys: Vec<String> = redis::from_redis_value(keys).unwrap_or_default();
@@ -195,7 +206,7 @@ impl RedisCluster {
             }
             for key in keys {
                 // A key that went in between is none of an error.
-                self.ask(from, &["MIGRATE", "127.0.0.1", &port, &key, "0", "5000"]);
+                self.ask(from, &["MIGRATE", &host, &port, &key, "0", "5000"]);
             }
         }
     }
@@ -235,12 +246,12 @@ impl RedisCluster {
 
     fn meet(&self) {
         for (epoch, server) in self.servers.iter().enumerate() {
-            let first = self.servers[0].port();
-            let (port, bus) = (first.to_string(), self.servers[0].bus_port().to_string());
+            let first = &self.servers[0];
+            let (port, bus) = (first.port().to_string(), first.bus_port().to_string());
             let own = (epoch + 1).to_string();
             let _ = server.cli(&["CLUSTER", "SET-CONFIG-EPOCH", &own]);
             if epoch > 0 {
-                let _ = server.cli(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
+                let _ = server.cli(&["CLUSTER", "MEET", &first.host(), &port, &bus]);
             }
         }
         for server in 0..self.servers.len() {
@@ -249,6 +260,11 @@ impl RedisCluster {
                 self.info(server).contains(&known).then_some(())
             });
         }
+    }
+
+    /// Whether each server thinks that all slots are served.
+    pub fn serves(&self) -> bool {
+        (0..self.servers.len()).all(|at| self.info(at).contains("cluster_state:ok"))
     }
 
     fn info(&self, server: usize) -> String {

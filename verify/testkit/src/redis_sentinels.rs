@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::redis_builder::RedisBuilder;
 use crate::redis_server::RedisServer;
 use crate::wait::eventually;
+use crate::zookeeper_builder::Place;
 
 /// The master's name with the Sentinels.
 const NAME: &str = "shop";
@@ -18,6 +19,7 @@ pub struct SentinelsBuilder {
     tls: bool,
     lines: Vec<String>,
     down_after: u32,
+    places: Vec<Place>,
 }
 
 impl SentinelsBuilder {
@@ -57,21 +59,29 @@ impl SentinelsBuilder {
         self
     }
 
+    /// Runs a server and a Sentinel at each of three places.
+    #[must_use]
+    pub fn places(mut self, places: Vec<Place>) -> SentinelsBuilder {
+        self.places = places;
+        self
+    }
+
     /// Starts a master, two replicas and three Sentinels, and waits until these know each other.
     ///
     /// # Errors
     /// When one of them does not come up.
     pub fn start(self) -> io::Result<RedisSentinels> {
-        let master = self.server().start()?;
-        let primary = format!("replicaof 127.0.0.1 {}", master.port());
+        let place = |at: usize| self.places.get(at).cloned();
+        let master = self.server().place(place(0)).start()?;
+        let primary = format!("replicaof {} {}", master.host(), master.port());
         let mut servers = vec![master];
-        for _ in 0..2 {
-            servers.push(self.server().config(&primary).start()?);
+        for at in 1..3 {
+            servers.push(self.server().place(place(at)).config(&primary).start()?);
         }
         for server in &servers[1..] {
             eventually("the replica follows", || follows(server).then_some(()));
         }
-        let sentinels = (0..3).map(|_| self.sentinel(servers[0].port()).start());
+        let sentinels = (0..3).map(|at| self.sentinel(&servers[0]).place(place(at)).start());
         let sentinels = sentinels.collect::<io::Result<Vec<_>>>()?;
         let all = RedisSentinels { servers, sentinels };
         for sentinel in 0..all.sentinels.len() {
@@ -81,21 +91,21 @@ impl SentinelsBuilder {
     }
 
     fn server(&self) -> RedisBuilder {
-        let mut builder = RedisServer::builder().config("repl-diskless-sync-delay 0");
+        let mut builder = RedisServer::builder().keeps_file().config("repl-diskless-sync-delay 0");
         if let Some(password) = &self.password {
             builder = builder.password(password).config(&format!("masterauth {password}"));
         }
         self.lines.iter().fold(self.encrypted(builder), |builder, line| builder.config(line))
     }
 
-    fn sentinel(&self, master: u16) -> RedisBuilder {
+    fn sentinel(&self, master: &RedisServer) -> RedisBuilder {
         let mut builder = RedisServer::builder().sentinel();
         if let Some(password) = &self.sentinel_password {
             builder =
                 builder.password(password).config(&format!("sentinel sentinel-pass {password}"));
         }
         builder = builder
-            .config(&format!("sentinel monitor {NAME} 127.0.0.1 {master} 2"))
+            .config(&format!("sentinel monitor {NAME} {} {} 2", master.host(), master.port()))
             .config(&format!("sentinel down-after-milliseconds {NAME} {}", self.down_after))
             .config(&format!("sentinel failover-timeout {NAME} 3000"));
         if let Some(password) = &self.password {
@@ -127,6 +137,7 @@ impl RedisSentinels {
             tls: false,
             lines: Vec::new(),
             down_after: 500,
+            places: Vec::new(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! A real Redis server.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -87,9 +88,14 @@ impl RedisServer {
         self.ports.bus
     }
 
-    /// `127.0.0.1:port`.
+    /// Its address and port, `127.0.0.1:port` unless it was placed elsewhere.
     pub fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.ports.tcp)
+        format!("{}:{}", self.host(), self.ports.tcp)
+    }
+
+    /// The address that it listens at.
+    pub(crate) fn host(&self) -> String {
+        self.builder.address().to_string()
     }
 
     /// `redis://127.0.0.1:port`, without a password.
@@ -185,7 +191,7 @@ impl RedisServer {
     }
 
     /// Whether it would answer: it runs, and was not stopped.
-    pub(crate) fn answers(&self) -> bool {
+    pub fn answers(&self) -> bool {
         self.child.is_some() && !self.stopped.load(Ordering::Relaxed)
     }
 
@@ -196,15 +202,16 @@ impl RedisServer {
     fn run(&mut self) -> io::Result<()> {
         let folder = self.folder.path();
         let file = folder.join("redis.conf");
-        // A Sentinel writes there what it has learned.
-        if !self.builder.sentinel || !file.exists() {
+        if !self.builder.keeps_file || !file.exists() {
             fs::write(file, self.builder.file(self.certificates.as_ref(), self.ports))?;
         }
         let log = folder.join("redis.log");
         let binary =
             std::env::var_os("REDIS_SERVER").unwrap_or_else(|| "redis-server".to_owned().into());
-        let mut command = Command::new(&binary);
-        command.arg("redis.conf");
+        let prefix = self.builder.place.iter().flat_map(|it| &it.prefix).map(OsString::from);
+        let mut words = prefix.chain([binary.clone(), "redis.conf".into()]);
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words);
         if self.builder.sentinel {
             command.arg("--sentinel");
         }

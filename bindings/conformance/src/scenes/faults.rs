@@ -35,7 +35,7 @@ pub(crate) fn late_release(stage: &mut Stage<'_>) -> Played {
 
 /// A request is carried out, and its answer lost.
 pub(crate) fn lost_reply(stage: &mut Stage<'_>) -> Played {
-    if stage.one.proxy.is_none() {
+    if stage.one.ways.is_empty() {
         return Ok(Verdict::Empty(NO_NETWORK));
     }
     let lock = stage.lock();
@@ -57,7 +57,7 @@ pub(crate) fn lost_reply(stage: &mut Stage<'_>) -> Played {
 /// trust ended before the other's grant, the checks of the history say.
 pub(crate) fn cut_off(stage: &mut Stage<'_>) -> Played {
     let lock = stage.lock();
-    let lease = if stage.one.proxy.is_some() { "" } else { "lease=400ms" };
+    let lease = if stage.one.ways.is_empty() { "lease=400ms" } else { "" };
     let (held, _) = stage.one.acquires(&lock, lease);
     let waits = stage.rust.asks(&lock, "");
     stage.waiting(1);

@@ -183,7 +183,7 @@ pub(crate) fn end(stage: &mut Stage<'_>) -> Played {
 
 /// A wait that is shorter than the way to the store and back is over in time, and leaves nothing.
 pub(crate) fn brief(stage: &mut Stage<'_>) -> Played {
-    if stage.one.proxy.is_none() {
+    if stage.one.ways.is_empty() {
         return Ok(Verdict::Empty(NO_NETWORK));
     }
     let lock = stage.lock();

@@ -14,6 +14,7 @@ fn outcome(scene: Scene) -> Outcome {
         deed,
     };
     Outcome {
+        failed_over: None,
         scene,
         coupons: 2,
         books: Books { sold: 2, twice: 0, shares: vec![1, 1], out_of_order: 0, remaining: 0 },

@@ -105,8 +105,9 @@ impl Cluster {
     pub(crate) fn enqueue(&self, request: Request) {
         match self.inner.lane(request.id.lane()) {
             Some(lane) => {
-                lane.unsent.store(true, Ordering::Release);
                 lane.shared.enqueue(request);
+                // After it: another thread may take this word and flush at any moment.
+                lane.unsent.store(true, Ordering::Release);
             }
             // The keeper is gone only when all is closed.
             None => drop(self.inner.words.send(Word::Asked(request))),
@@ -277,7 +278,8 @@ impl Keeper {
     fn fetch(&mut self, node: Node) {
         let (options, words) = (Arc::clone(&self.options), self.inner.words.clone());
         self.errands.spawn(async move {
-            let limit = options.connect_timeout;
+            // As long as an attempt to connect: others are asked meanwhile, and a map may come late.
+            let limit = options.connect_timeout.saturating_mul(4);
             let answer = tokio::time::timeout(limit, lookup::topology(options, node.clone())).await;
             let late = |_| Err(NoSession::Later(format!("{node} does not answer")));
             let answer = answer.unwrap_or_else(late);
@@ -333,5 +335,66 @@ impl Keeper {
         if let Some(lane) = self.inner.lane(lane) {
             lane.shared.abandon(reason);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use fencelock_engine::Name;
+
+    use super::*;
+
+    /// Counts answers.
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Sink for Count {
+        fn deliver(&self, event: Event) {
+            if matches!(event, Event::Reply { .. }) {
+                self.0.fetch_add(1, Ordering::AcqRel);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_enqueued_while_another_thread_flushes_is_flushed() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let count = Arc::new(Count::default());
+        let client = ClientId::new(1, "").unwrap();
+        let (words, _said) = unbounded_channel();
+        let (sink, id) = (Arc::clone(&count), LaneId(1));
+        let codec = Codec::new(client, "fl:").unwrap();
+        // It has no connection: what is flushed is answered as not sent.
+        let shared = Arc::new(Shared::in_cluster(codec, sink, id, words.clone()));
+        let lane = Arc::new(Lane { shared, unsent: AtomicBool::new(false) });
+        let closed = AtomicBool::new(false);
+        let lanes = RwLock::new(vec![lane]);
+        let inner = Arc::new(Inner { sink: Arc::clone(&count) as _, lanes, words, closed });
+        let task = runtime.spawn(std::future::pending::<()>()).abort_handle();
+        let cluster = Cluster { inner, task };
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Acquire) {
+                    cluster.flush();
+                }
+            });
+            for asked in 1..=20_000 {
+                let op = Op::Inspect(Name::new("a").unwrap());
+                cluster.enqueue(Request { id: RequestId((1 << 48) | asked as u64), op });
+                cluster.flush();
+                let begun = std::time::Instant::now();
+                while count.0.load(Ordering::Acquire) < asked {
+                    if begun.elapsed() > Duration::from_secs(30) {
+                        over.store(true, Ordering::Release);
+                        panic!("request {asked} is never sent");
+                    }
+                    std::thread::yield_now();
+                }
+            }
+            over.store(true, Ordering::Release);
+        });
     }
 }

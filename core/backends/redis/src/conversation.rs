@@ -37,10 +37,33 @@ impl Conversation {
         session::refuse(step, value, &self.greeted.secrets)
     }
 
+    /// Subscribes, with RESP3, where that is answered by a push; gives why not, if it is refused.
+    pub(crate) async fn subscribe<W: AsRef<[u8]>>(
+        &mut self,
+        words: &[W],
+    ) -> Result<Option<String>, NoSession> {
+        let mut out = Vec::new();
+        session::words(&mut out, words);
+        session::words(&mut out, &["PING"]);
+        match self.reply(out).await? {
+            Value::Error(line) => {
+                let line = self.greeted.secrets.hide(&line).into_owned();
+                // The answer to PING is behind it.
+                self.reply(Vec::new()).await.map(|_| Some(line))
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// Sends one command and waits for its reply.
     pub(crate) async fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, NoSession> {
         let mut out = Vec::new();
         session::words(&mut out, words);
+        self.reply(out).await
+    }
+
+    /// Writes all of it, and gives the next reply.
+    async fn reply(&mut self, mut out: Vec<u8>) -> Result<Value, NoSession> {
         loop {
             let frame = self.greeted.incoming.frame();
             match frame.map_err(|garbage| NoSession::misconfigured(garbage.to_string()))? {

@@ -6,6 +6,7 @@
 //! connection is decided elsewhere, in [`fencelock_engine::redis`].
 
 mod cluster;
+mod cluster_findings;
 mod connect;
 mod conversation;
 mod credentials;
@@ -23,6 +24,7 @@ mod servers_url;
 mod session;
 mod shared;
 mod survey;
+mod survey_cluster;
 mod survey_findings;
 mod survey_sentinels;
 mod sync;
@@ -40,5 +42,6 @@ pub use fencelock_engine::redis::session::{Login, Protocol};
 pub use fencelock_engine::redis::sync::Replicas;
 pub use options::{Address, Cluster, Options, Sentinel, Tls};
 pub use survey::{Finding, Severity, Survey, survey};
+pub use survey_cluster::{ClusterSurvey, Member};
 pub use survey_sentinels::{Replica, SentinelSurvey};
 pub use transport::{CAPABILITIES, RedisTransport, open, places};

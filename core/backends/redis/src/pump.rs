@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::tcp;
 #[cfg(unix)]
 use tokio::net::unix;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 
 use crate::connect::{self, Stream};
 use crate::link::{Link, Writer};
@@ -47,6 +47,8 @@ pub(crate) struct Pump {
     since: Instant,
     /// What came in the same breath as the last word of the greeting has been heard.
     begun: bool,
+    /// When who polls is to be called, in a cluster.
+    alarm: Option<(Time, Pin<Box<Sleep>>)>,
 }
 
 /// The halves of a stream: the writing one goes to the callers' threads.
@@ -94,6 +96,7 @@ impl Pump {
             writing: None,
             since: Instant::now(),
             begun: false,
+            alarm: None,
         }
     }
 
@@ -127,6 +130,9 @@ impl Pump {
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<String> {
         loop {
             let shared = Arc::clone(&self.shared);
+            if shared.is_in_cluster() {
+                self.call(cx);
+            }
             shared.deliver(&mut self.hearing.events);
             self.send_on();
             self.log();
@@ -183,6 +189,30 @@ impl Pump {
         self.hearing.receive_apart(&[])
     }
 
+    /// Calls who has polled for a while, now and whenever there is one.
+    fn call(&mut self, cx: &mut Context<'_>) {
+        loop {
+            let now = self.shared.now();
+            // Whoever polls is asked for where it asks.
+            let next = match &mut self.sync {
+                Some(sync) => sync.call_due(now, &self.shared, &mut self.hearing.events),
+                None => self.hearing.call_due(now, &*self.shared),
+            };
+            let Some(next) = next else {
+                self.alarm = None;
+                return;
+            };
+            if self.alarm.as_ref().is_none_or(|(at, _)| *at != next) {
+                self.alarm = Some((next, Box::pin(tokio::time::sleep(next.since(now)))));
+            }
+            let alarm = self.alarm.as_mut();
+            if alarm.is_none_or(|(_, sleep)| sleep.as_mut().poll(cx).is_pending()) {
+                return;
+            }
+            self.alarm = None;
+        }
+    }
+
     /// What the server of a cluster sent elsewhere is answered for by who keeps the map.
     fn send_on(&mut self) {
         let (redirected, suspect) = (self.hearing.redirected(), self.hearing.is_suspect());
@@ -200,6 +230,9 @@ impl Pump {
                 }
                 Heard::NoAsking(said) => {
                     tracing::warn!(%said, "ASKING is refused: a lock whose slot moves is not served");
+                }
+                Heard::NoChannels(said) => {
+                    tracing::warn!(%said, "may not subscribe to channels of locks: waiting polls instead");
                 }
                 Heard::Strange(bytes) => tracing::debug!(bytes, "a message that is not ours"),
                 Heard::NoMessage(parts) => tracing::trace!(parts, "a push that is no message"),

@@ -73,7 +73,7 @@ pub(crate) async fn run(options: Options, client: ClientId, shared: Arc<Shared>)
         db: options.db,
         protocol: options.protocol,
         server,
-        master: shared.is_in_cluster(),
+        cluster: shared.is_in_cluster(),
         sync: shared.sync_terms(),
         tls: options.address.is_tls(),
         connect_timeout: options.connect_timeout,

@@ -4,6 +4,7 @@ use std::io;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use atomic_waker::AtomicWaker;
 use fencelock_engine::event::Event;
@@ -13,6 +14,7 @@ use fencelock_engine::redis::sync::{self, Confirming};
 use fencelock_engine::redis::{Codec, Inbox, Wide};
 use fencelock_engine::reply::Failure;
 use fencelock_engine::request::{Request, RequestId};
+use fencelock_engine::time::Time;
 use fencelock_engine::transport::{Doubt, Sink, Watcher};
 use fencelock_engine::{LaneId, Name};
 use tokio::sync::mpsc::UnboundedSender;
@@ -64,6 +66,7 @@ pub(crate) struct Shared {
     /// Who keeps the map of slots, where the server is one of a cluster.
     cluster: Option<UnboundedSender<Word>>,
     closed: AtomicBool,
+    since: Instant,
     /// The pump is asked to look at the state.
     attention: AtomicBool,
     pub(crate) waker: AtomicWaker,
@@ -103,6 +106,7 @@ impl Shared {
             lane,
             cluster,
             closed: AtomicBool::new(false),
+            since: Instant::now(),
             attention: AtomicBool::new(false),
             waker: AtomicWaker::new(),
         }
@@ -131,6 +135,12 @@ impl Shared {
     ) -> Option<R> {
         let state = &mut *self.state();
         state.confirming.as_mut().map(|confirming| act(confirming, &mut state.asked))
+    }
+
+    /// The time for what is asked: only channels of a cluster's locks need it.
+    pub(crate) fn now(&self) -> Time {
+        let since = self.cluster.as_ref().map_or(Duration::ZERO, |_| self.since.elapsed());
+        Time::ZERO + since
     }
 
     /// Which locks are shared, for the codec that reads the replies.
@@ -227,11 +237,12 @@ impl Shared {
             state.refused.push(request.id);
             return;
         }
+        let now = self.now();
         match &mut state.confirming {
             Some(confirming) if Confirming::takes(&request.op) => {
                 confirming.ask(request, &state.asked);
             }
-            _ => state.asked.ask(request),
+            _ => state.asked.ask(now, request),
         }
     }
 

@@ -11,6 +11,7 @@ use fencelock_engine::{ClientId, Error, Name};
 use crate::conversation::Conversation;
 use crate::handshake;
 use crate::options::{Address, Options};
+use crate::survey_cluster::{self, ClusterSurvey};
 use crate::survey_sentinels::{self, SentinelSurvey};
 
 /// What a server is like. `None` stands for what the server would not tell.
@@ -46,6 +47,8 @@ pub struct Survey {
     pub missing: Vec<String>,
     /// What its Sentinels are like, where they name it.
     pub sentinels: Option<SentinelSurvey>,
+    /// What the servers of its cluster are like, where it is of one.
+    pub cluster: Option<ClusterSurvey>,
 }
 
 impl Survey {
@@ -92,6 +95,8 @@ pub async fn survey(options: Options) -> Result<Survey, Error> {
     options.check()?;
     let servers = match &options.address {
         Address::Sentinel(sentinel) => u32::try_from(sentinel.nodes.len() * 2).unwrap_or(8),
+        // Nobody knows yet how many there are; each has a bound of its own.
+        Address::Cluster(_) => 1_000,
         _ => 0,
     };
     let limit = options.connect_timeout * (2 + servers);
@@ -105,11 +110,18 @@ pub async fn survey(options: Options) -> Result<Survey, Error> {
 
 async fn look(options: &Options) -> Result<Survey, NoSession> {
     let login = handshake::login(options).await?;
+    let mut cluster = None;
     let (sentinels, node) = match &options.address {
         Address::Sentinel(sentinel) => {
             let survey = survey_sentinels::look(options, sentinel, login.as_ref()).await?;
             let master = survey.master().cloned();
             (Some(survey), master)
+        }
+        Address::Cluster(address) => {
+            let survey = survey_cluster::look(options, address, login.as_ref()).await?;
+            let master = survey.some_master().cloned();
+            cluster = Some(survey);
+            (None, master)
         }
         _ => (None, None),
     };
@@ -120,11 +132,13 @@ async fn look(options: &Options) -> Result<Survey, NoSession> {
         let reply = talk.ask(&["SELECT", &options.db.to_string()]).await?;
         talk.refuse("SELECT", reply)?;
     }
-    let random = fastrand::u64(..);
-    let client = ClientId::new(random, "doctor").map_err(NoSession::Misconfigured)?;
+    let client = ClientId::new(fastrand::u64(..), "doctor").map_err(NoSession::Misconfigured)?;
     let codec = Codec::new(client, &options.prefix).map_err(NoSession::Misconfigured)?;
 
-    let missing = missing(&mut talk, &codec, random).await?;
+    let missing = match &cluster {
+        Some(cluster) => cluster.missing(),
+        None => missing(&mut talk, &codec, &[]).await?,
+    };
     let clock = clock(&mut talk).await?;
     let info = info(&mut talk).await?;
     let save = setting(&mut talk, "save").await?;
@@ -165,20 +179,31 @@ async fn look(options: &Options) -> Result<Survey, NoSession> {
         round_trip: clock.round_trip,
         missing,
         sentinels,
+        cluster,
     })
 }
 
-/// Tries every command that locks need; gives what the server's ACL refuses.
-async fn missing(
+/// One of several servers may take no longer than a connection.
+pub(crate) async fn bounded<T>(
+    options: &Options,
+    asking: impl Future<Output = Result<T, NoSession>>,
+) -> Result<T, NoSession> {
+    let limit = options.connect_timeout;
+    let late = |_| Err(NoSession::Later(format!("no answer within {limit:?}")));
+    tokio::time::timeout(limit, asking).await.unwrap_or_else(late)
+}
+
+/// Tries every command that locks need, and more; gives what the server's ACL refuses.
+pub(crate) async fn missing(
     talk: &mut Conversation,
     codec: &Codec,
-    random: u64,
+    more: &[&[&str]],
 ) -> Result<Vec<String>, NoSession> {
-    let name = Name::new(format!("fencelock doctor {random:016x}"));
+    let name = Name::new(format!("fencelock doctor {:016x}", fastrand::u64(..)));
     let name = name.map_err(NoSession::Misconfigured)?;
     let [key, ..] = codec.keys(&name);
     let mut missing: Vec<String> = Vec::new();
-    for words in NEEDED {
+    for words in NEEDED.iter().chain(more) {
         let words: Vec<&[u8]> = words
             .iter()
             .map(|&word| match word {
@@ -226,7 +251,7 @@ pub(crate) fn wall_clock() -> i64 {
 }
 
 /// The lines of INFO; empty when this user may not ask.
-async fn info(talk: &mut Conversation) -> Result<BTreeMap<String, String>, NoSession> {
+pub(crate) async fn info(talk: &mut Conversation) -> Result<BTreeMap<String, String>, NoSession> {
     Ok(match talk.ask(&["INFO"]).await? {
         Value::Bytes(text) => String::from_utf8_lossy(&text)
             .lines()
@@ -238,7 +263,10 @@ async fn info(talk: &mut Conversation) -> Result<BTreeMap<String, String>, NoSes
 }
 
 /// One setting; `None` when this user may not ask.
-async fn setting(talk: &mut Conversation, name: &str) -> Result<Option<String>, NoSession> {
+pub(crate) async fn setting(
+    talk: &mut Conversation,
+    name: &str,
+) -> Result<Option<String>, NoSession> {
     Ok(match talk.ask(&["CONFIG", "GET", name]).await? {
         Value::Array(pair) => match pair.get(1) {
             Some(Value::Bytes(value)) => Some(String::from_utf8_lossy(value).into_owned()),

@@ -1,13 +1,16 @@
 //! What the findings of a survey mean for locks.
 
-use crate::sentinel_findings;
 use crate::survey::{Finding, Severity, Survey};
+use crate::{cluster_findings, sentinel_findings};
 
 /// The oldest Redis that the scripts are written for.
 const OLDEST: (u32, u32) = (6, 2);
 
 /// A difference that is worth a word, in microseconds.
 const CLOCKS_APART: u64 = 1_000_000;
+
+/// What is told of each server of a cluster instead.
+const OF_ONE: [&str; 5] = ["pubsub", "role", "eviction", "persistence", "replicas"];
 
 impl Survey {
     /// Everything, with what it means and what to do.
@@ -40,6 +43,11 @@ fn findings(survey: &Survey) -> Vec<Finding> {
         clock(survey),
         round_trip(survey),
     ];
+    if let Some(cluster) = &survey.cluster {
+        // What is one server's is told of each.
+        all.retain(|finding| !OF_ONE.contains(&finding.name));
+        all.extend(cluster_findings::all(cluster));
+    }
     if let Some(sentinels) = &survey.sentinels {
         all.extend(sentinel_findings::all(sentinels, survey.clock_ahead));
     }

@@ -8,7 +8,7 @@ use fencelock_engine::redis::{Node, Value};
 use crate::connect;
 use crate::conversation::Conversation;
 use crate::options::{Options, Sentinel};
-use crate::survey::wall_clock;
+use crate::survey::{bounded, wall_clock};
 
 /// What the Sentinels of a master are like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,15 +98,6 @@ pub(crate) async fn look(
 /// By which address a server is reached.
 fn reached(sentinel: &Sentinel, seen: &Node) -> Node {
     sentinel.map.get(seen).unwrap_or(seen).clone()
-}
-
-async fn bounded<T>(
-    options: &Options,
-    asking: impl Future<Output = Result<T, NoSession>>,
-) -> Result<T, NoSession> {
-    let limit = options.connect_timeout;
-    let late = |_| Err(NoSession::Later(format!("no answer within {limit:?}")));
-    tokio::time::timeout(limit, asking).await.unwrap_or_else(late)
 }
 
 async fn ask(options: &Options, sentinel: &Sentinel, node: &Node) -> Result<Said, NoSession> {

@@ -70,7 +70,8 @@ impl Line {
         chunk: &mut [u8],
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), String>> {
-        shared.confirming(|confirming, main| confirming.advance(now, main));
+        let asked_at = shared.now();
+        shared.confirming(|confirming, main| confirming.advance(asked_at, main));
         if let Poll::Ready(Err(error)) = self.write(shared, cx) {
             return Poll::Ready(Err(format!("writing failed: {error}")));
         }
@@ -129,6 +130,18 @@ impl Line {
         if suspect || !redirected.is_empty() {
             shared.sent_on(redirected, suspect);
         }
+    }
+
+    /// Calls who has polled for a while; gives when to do so again.
+    pub(crate) fn call_due(
+        &mut self,
+        now: Time,
+        shared: &Shared,
+        events: &mut Vec<Event>,
+    ) -> Option<Time> {
+        let next = self.hearing.call_due(now, &Beside(shared));
+        self.pass(shared, events);
+        next
     }
 
     /// What a log may tell.

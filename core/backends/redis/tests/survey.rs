@@ -2,7 +2,9 @@
 
 use fencelock_engine::ErrorKind;
 use fencelock_redis::{Options, Severity, Survey, survey};
-use fencelock_testkit::{RedisSentinels, RedisServer, eventually, free_port, skip_servers};
+use fencelock_testkit::{
+    RedisCluster, RedisSentinels, RedisServer, eventually, free_port, skip_servers,
+};
 
 fn ask(url: &str) -> Result<Survey, fencelock_engine::Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -125,4 +127,75 @@ fn no_answer_is_an_error_that_says_why() {
     }
     let url = format!("redis://127.0.0.1:{}", free_port().unwrap());
     assert_eq!(ask(&url).unwrap_err().kind(), ErrorKind::Unavailable);
+}
+
+const OF_CLUSTERS: [&str; 8] = [
+    "nodes",
+    "masters",
+    "slots",
+    "node_timeout",
+    "node_eviction",
+    "heirs",
+    "node_clocks",
+    "channels",
+];
+
+#[test]
+fn every_server_of_a_cluster_is_looked_at() {
+    if skip_servers() {
+        return;
+    }
+    let mut cluster = RedisCluster::builder().config("appendonly yes").start().unwrap();
+    let good = eventually("the replicas are connected", || {
+        Some(ask(&cluster.url()).unwrap()).filter(|it| severity(it, "heirs") == Severity::Good)
+    });
+    let old = cluster.servers[0].cli(&["PUBSUB", "SHARDCHANNELS"]).is_err();
+    for name in OF_CLUSTERS {
+        let expected = if old && name == "channels" { Severity::Note } else { Severity::Good };
+        assert_eq!(severity(&good, name), expected, "{name}: {:?}", good.cluster);
+    }
+    let of_one = ["role", "eviction", "persistence", "replicas", "pubsub"];
+    assert!(!good.findings().iter().any(|finding| of_one.contains(&finding.name)));
+    assert_eq!((good.missing.len(), good.cluster.as_ref().unwrap().members.len()), (0, 6));
+
+    // One thing of each kind, each at another server.
+    cluster.ask(1, &["CONFIG", "SET", "maxmemory", "1gb", "maxmemory-policy", "volatile-lru"]);
+    cluster.ask(2, &["CONFIG", "SET", "cluster-node-timeout", "15000"]);
+    cluster.ask(0, &["ACL", "SETUSER", "default", "-ssubscribe", "-spublish"]);
+    cluster.ask(2, &["CONFIG", "SET", "appendonly", "no"]);
+    let slot = cluster.slot(&cluster.name_at(0, "x"));
+    cluster.begin_move(slot, 0, 1);
+    cluster.servers[5].kill().unwrap();
+    let bad = ask(&cluster.url()).unwrap();
+    for (name, expected) in [
+        ("nodes", Severity::Warning),
+        ("masters", Severity::Good),
+        ("slots", Severity::Warning),
+        ("node_timeout", Severity::Warning),
+        ("node_eviction", Severity::Problem),
+        ("heirs", Severity::Warning),
+        ("channels", if old { Severity::Note } else { Severity::Warning }),
+        ("permissions", if old { Severity::Good } else { Severity::Problem }),
+    ] {
+        assert_eq!(severity(&bad, name), expected, "{name}: {:?}", bad.cluster);
+    }
+}
+
+#[test]
+fn a_cluster_whose_master_is_away_says_so_whoever_is_asked_first() {
+    if skip_servers() {
+        return;
+    }
+    let mut cluster = RedisCluster::builder().masters_alone().start().unwrap();
+    assert_eq!(severity(&ask(&cluster.url()).unwrap(), "heirs"), Severity::Warning);
+    cluster.servers[0].kill().unwrap();
+    let survey = ask(&cluster.url()).unwrap();
+    for name in ["nodes", "slots"] {
+        assert_eq!(severity(&survey, name), Severity::Problem, "{:?}", survey.cluster);
+    }
+    cluster.servers[0].restart().unwrap();
+    eventually("it is back", || {
+        let survey = ask(&cluster.url()).unwrap();
+        (severity(&survey, "slots") == Severity::Good).then_some(())
+    });
 }

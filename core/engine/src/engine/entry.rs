@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::engine::tenants::Tenants;
 use crate::hold::{CallKey, HoldKey, LossReason};
 use crate::id::{HoldId, OwnerId};
-use crate::lane::LaneId;
+use crate::lane::{LaneId, Place};
 use crate::name::Name;
 use crate::reply::Abandoned;
 use crate::request::{Mode, Release, RequestId};
@@ -129,8 +129,12 @@ pub(crate) struct Parting<C> {
 pub(crate) struct Entry<C> {
     pub id: HoldId,
     pub lock: u32,
-    /// Which server it is at.
+    /// Its name's place, and which server it is at.
+    pub place: Place,
     pub lane: LaneId,
+    /// When it came there, and how often it went to another one shortly before.
+    pub moved: Time,
+    pub moves: u32,
     pub name: Name,
     pub owner: Option<OwnerId>,
     /// How its holder has it, or will.
@@ -233,7 +237,10 @@ impl<C> Entry<C> {
         Entry {
             id,
             lock,
+            place: Place::default(),
             lane: LaneId::FIRST,
+            moved: Time::ZERO,
+            moves: 0,
             name,
             owner,
             mode,

@@ -2,8 +2,10 @@
 
 use core::ops::{Index, IndexMut, RangeInclusive};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use crate::engine::Engine;
+use crate::engine::entry::Entry;
 use crate::engine::flight::Flights;
 use crate::engine::link::Link;
 use crate::engine::slab::Key;
@@ -12,6 +14,11 @@ use crate::lane::{LaneId, Place};
 use crate::name::Name;
 use crate::request::Op;
 use crate::time::Time;
+
+/// An entry that moves so often, without so long a pause, is sent to and fro by servers that each name
+/// the other one: then it is not shown at once. Maps are further apart than that.
+pub(super) const MOVES: u32 = 3;
+const TO_AND_FRO: Duration = Duration::from_millis(500);
 
 /// One server, as far as the engine knows of it.
 #[derive(Clone, Debug)]
@@ -48,10 +55,15 @@ impl Lanes {
 
     /// The lane that a name belongs to now.
     pub fn of(&self, name: &Name) -> LaneId {
+        self.of_place(name, self.place_of(name))
+    }
+
+    /// The same, of one whose place is known.
+    pub fn of_place(&self, name: &Name, place: Place) -> LaneId {
         if !self.has_places() {
             return LaneId::FIRST;
         }
-        self.detours.get(name).copied().unwrap_or_else(|| self.at(self.place_of(name).0))
+        self.detours.get(name).copied().unwrap_or_else(|| self.at(place.0))
     }
 
     /// Whether names are told apart by their place. Then a request is about one place alone.
@@ -146,26 +158,31 @@ impl<C: Clone> Engine<C> {
 
     /// As [`Engine::assign`], of several.
     pub(super) fn assign_all(&mut self, now: Time, changes: Vec<(RangeInclusive<u16>, LaneId)>) {
-        for (places, lane) in changes {
-            self.lanes.open(lane);
-            self.lanes.assign(&places, lane);
+        for (places, lane) in &changes {
+            self.lanes.open(*lane);
+            self.lanes.assign(places, *lane);
         }
-        self.follow(now);
+        let few = changes.len() <= 8;
+        let within = |entry: &Entry<C>| changes.iter().any(|(it, _)| it.contains(&entry.place.0));
+        self.follow(now, |entry| !few || within(entry));
     }
 
     /// This lock alone is at that server until its place is assigned.
     pub(super) fn detour(&mut self, now: Time, name: Name, lane: LaneId) {
         self.lanes.open(lane);
-        self.lanes.detours.insert(name, lane);
-        self.follow(now);
+        self.lanes.detours.insert(name.clone(), lane);
+        self.follow(now, |entry| entry.name == name);
     }
 
-    /// Entries go where their names are now.
-    fn follow(&mut self, now: Time) {
+    /// Entries that may have moved go where their names are now. One that servers send to and fro keeps its
+    /// pauses. All are looked at for each slot that a server says is another's: only shortly.
+    fn follow(&mut self, now: Time, may_have: impl Fn(&Entry<C>) -> bool) {
         let mut moved: BTreeMap<LaneId, Vec<Key>> = BTreeMap::new();
         for key in self.entries.keys() {
-            let Some(entry) = self.entries.get_mut(key) else { continue };
-            let (was, is) = (entry.lane, self.lanes.of(&entry.name));
+            let Some(entry) = self.entries.get_mut(key).filter(|entry| may_have(entry)) else {
+                continue;
+            };
+            let (was, is) = (entry.lane, self.lanes.of_place(&entry.name, entry.place));
             if was == is {
                 continue;
             }
@@ -174,7 +191,14 @@ impl<C: Clone> Engine<C> {
                 self.lanes[was].beats.remove(&(at, key));
                 self.lanes[is].beats.insert((at, key));
             }
-            moved.entry(is).or_default().push(key);
+            entry.moves = if now < entry.moved + TO_AND_FRO { entry.moves + 1 } else { 1 };
+            entry.moved = now;
+            if entry.moves <= MOVES {
+                moved.entry(is).or_default().push(key);
+            } else {
+                self.advance(now, key);
+                self.arm(key);
+            }
         }
         for (lane, keys) in moved {
             if self.lanes[lane].link.up {
@@ -185,11 +209,7 @@ impl<C: Clone> Engine<C> {
                 }
             }
         }
-        for lane in self.lanes.ids() {
-            if self.lanes[lane].link.up {
-                self.send_queries(now, lane);
-            }
-        }
+        self.ask_elsewhere(now);
     }
 
     /// The lane of the lock with this index.

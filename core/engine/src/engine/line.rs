@@ -153,8 +153,9 @@ impl<C: Clone> Engine<C> {
     }
 
     /// Sees to it that the first of the line have seats for so many as they want, in this order, and
-    /// gives up those that nobody wants. `keep`: those to spare stay for as long as a local run, since
-    /// who has released may be back at once.
+    /// gives up those that nobody wants. `keep`: those to spare stay for as long as a local run while
+    /// somebody here has permits, since who has released may be back at once. After the last of them
+    /// they go with what that one gives back: a caller that runs no more must leave nothing in the queue.
     pub(super) fn reseat(&mut self, now: Time, lock: u32, keep: bool) {
         let Some(line) = self.lock_ref(lock).map(|lock| &lock.line) else { return };
         if line.is_empty() && line.seats.is_empty() {
@@ -163,6 +164,7 @@ impl<C: Clone> Engine<C> {
         let (seats, first) = (line.seats.clone(), line.seated());
         let wanted: Vec<Mode> = first.filter_map(|call| self.wanted_by(call)).collect();
         let span = self.options.local_run_time;
+        let used = self.lock_ref(lock).is_some_and(|lock| !lock.permits.is_empty());
         let keep = keep && self.options.local_run_grants > 0 && self.closing.is_none();
         let (mut kept, mut spare, mut given_up) = (Vec::new(), Vec::new(), Vec::new());
         for seat in seats {
@@ -173,6 +175,7 @@ impl<C: Clone> Engine<C> {
                 list.push(seat);
             } else if let Some(until) = before.or(keep.then_some(now + span))
                 && until > now
+                && used
             {
                 entry.spare_until = Some(until);
                 spare.push(seat);

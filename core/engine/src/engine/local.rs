@@ -252,9 +252,9 @@ impl<C: Clone> Engine<C> {
         }
         let permits = matches!(entry.mode, Mode::Permits { .. });
         // The store shortens no lease of permits: if this process died, they would be out for as long as
-        // was asked for those who had them before.
+        // was asked for those who had them before. A session's end is the same for all.
         let asked = self.options.drift().until(now, own.max(MIN_LEASE));
-        if permits && entry.lent > asked + DRIFT_FIXED {
+        if permits && !session && entry.lent > asked + DRIFT_FIXED {
             return Step::Requeue;
         }
         let next = entry.used + 1;

@@ -307,7 +307,10 @@ impl<C: Clone> Engine<C> {
         self.lanes.open(lane);
         match event {
             Event::Up { now: store } => self.link_up(now, lane, store),
-            Event::Down { reason } => self.lanes[lane].link.down(reason),
+            Event::Down { reason } => {
+                self.lanes[lane].link.down(reason);
+                self.ask_elsewhere(now);
+            }
             Event::Misconfigured(error) => self.misconfigured(now, lane, error),
             Event::Reply { request, result } => self.replied(now, request, result),
             // A message may reach a client by every server: that of the one which sent it counts.

@@ -15,6 +15,9 @@ use crate::reply::{Body, Broken, Failure, LockInfo, RefusalKind, Reply};
 use crate::request::{Break, Mode, Op, Resize};
 use crate::time::Time;
 
+/// How often a question may be sent on, or be asked again at once for another reason.
+const AGAIN: u32 = 16;
+
 /// A question until its answer.
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct Query<C> {
@@ -24,6 +27,8 @@ pub(crate) struct Query<C> {
     /// When it is looked at next: at its deadline, or before.
     due: Time,
     in_flight: bool,
+    /// How often it was to be asked again at once.
+    again: u32,
     /// The store was asked whether it still answers, and has not said yet.
     doubted: bool,
 }
@@ -86,7 +91,8 @@ impl<C: Clone> Engine<C> {
             return;
         }
         let deadline = now + self.options.request_timeout;
-        let query = Query { op, call, deadline, due: deadline, in_flight: false, doubted: false };
+        let (due, in_flight, doubted) = (deadline, false, false);
+        let query = Query { op, call, deadline, due, in_flight, again: 0, doubted };
         let due = if query.is_listing() { self.half_way(now) } else { deadline };
         let key = self.queries.insert(query);
         self.arm_query(key, due);
@@ -113,6 +119,15 @@ impl<C: Clone> Engine<C> {
         }
     }
 
+    /// What any server answers does not wait for one that is gone.
+    pub(super) fn ask_elsewhere(&mut self, now: Time) {
+        for lane in self.lanes.ids() {
+            if self.lanes[lane].link.up {
+                self.send_queries(now, lane);
+            }
+        }
+    }
+
     fn lane_of_query(&self, key: Key) -> Option<LaneId> {
         self.queries.get(key).map(|query| self.lane_of_op(&query.op))
     }
@@ -120,6 +135,7 @@ impl<C: Clone> Engine<C> {
     pub(super) fn query_replied(
         &mut self,
         now: Time,
+        lane: LaneId,
         asked: Asked,
         result: Result<Reply, Failure>,
     ) {
@@ -147,11 +163,20 @@ impl<C: Clone> Engine<C> {
                 _ => Outcome::Time(reply.now),
             },
             Err(Failure::Refused(refusal)) => match refusal.kind {
-                RefusalKind::Again => return self.send_query(now, key),
+                RefusalKind::Again if query.again < AGAIN => {
+                    query.again += 1;
+                    return self.send_query(now, key);
+                }
                 kind => Outcome::Failed(Error::new(super::kind_of(kind), refusal.message)),
             },
-            // Asking again is harmless; until the deadline, once there is a connection.
-            Err(Failure::Unknown | Failure::NotSent) => return,
+            // Asking again is harmless; until the deadline, once there is a connection. To the server
+            // that has the name now there may be one.
+            Err(Failure::Unknown | Failure::NotSent) => {
+                if self.lane_of_query(key) != Some(lane) {
+                    self.send_query(now, key);
+                }
+                return;
+            }
         };
         self.end_query(key, outcome);
     }

@@ -116,7 +116,11 @@ impl<C: Clone> Engine<C> {
                 Ended::Pending
             }
             Step::Leave => {
+                let lock = self.entries.get(key).map(|entry| entry.lock);
                 self.part(now, key, call, false);
+                if let Some(lock) = lock {
+                    self.reseat(now, lock, false);
+                }
                 Ended::Pending
             }
         }
@@ -157,8 +161,9 @@ impl<C: Clone> Engine<C> {
         });
         // Only locks that exist get an entry; a name is all that could be missing.
         let Some(name) = name else { return Key { index: u32::MAX, serial: 0 } };
-        let lane = self.lanes.of(&name);
-        self.entries.insert(Entry { lane, ..Entry::new(id, lock, name, owner, mode) })
+        let place = self.lanes.place_of(&name);
+        let lane = self.lanes.of_place(&name, place);
+        self.entries.insert(Entry { place, lane, ..Entry::new(id, lock, name, owner, mode) })
     }
 
     /// Releases, and queues again behind the clients that wait, in one step at the store.

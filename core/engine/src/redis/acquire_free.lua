@@ -1,8 +1,7 @@
 -- Acquire: the free lock that nobody waits for, granted at once to an ordinary owner.
 -- KEYS: record, queue, order. ARGV: hold, client, lease, not_after, floor, polling (0, 1);
 --   ticket, claim, silence of a waiter; owner, attach; hold, used, flags of a release before.
--- A holder that polls is left to the part below, and so is what a hold's flags say.
-local field = not arg[10] and arg[6] == '0' and call('HMGET', key, 'v', 'i', 'n', 'e', 'r', 'b')
+local field = not arg[10] and call('HMGET', key, 'v', 'i', 'n', 'e', 'r', 'b')
 if field then
   local limit, last = arg[4] + 0, field[4]
   local known, waiting = field[1] == '1', field[3]
@@ -27,6 +26,8 @@ if field then
       call('HSET', key, 'v', '1', 'i', arg[1], 'd', digits('%.0f', deadline), 'l', arg[3],
         'c', arg[2], 't', digits('%.0f', first), 'e', digits('%.0f', last), 'b', '2')
     end
+    -- A hold's flags are not there where none is set.
+    if arg[6] ~= '0' then call('HSET', key, 'f', arg[6]) end
     local ttl = (deadline > last and deadline or last) - now
     call('PEXPIRE', key, digits('%d', ttl / 1000 + 86400000))
     return { now, 0, first, last, arg[3] + 0, (told or 0) + 0 }

@@ -20,7 +20,7 @@ if field and field[1] == '1' and field[2] and field[2] ~= arg[1] and field[4] an
     if last < ticket then last = ticket end
     local place, failed = digits('%.0f', ticket), 0
     call('HSET', key, 'k', digits('%.0f', last), 'n', count + 1)
-    call('HSET', queue, arg[1], digits('%s %.0f %d %s %s %s\n%s\n', place, now, 0, arg[3],
+    call('HSET', queue, arg[1], digits('%s %.0f %s %s %s %s\n%s\n', place, now, arg[6], arg[3],
       arg[8], arg[9], arg[2]))
     call('ZADD', order, place, arg[1])
     local ttl = digits('%d', (deadline - now) / 1000 + 86400000)
@@ -29,7 +29,7 @@ if field and field[1] == '1' and field[2] and field[2] ~= arg[1] and field[4] an
     -- A holder knows of those who came later, and one that polls has no inbox.
     if count == 0 and flags % 2 == 0 then
       local prefix, name = string.match(key, '^([^{]*){(.*)}$')
-      local heard = try('PUBLISH', prefix .. 'inbox:' .. string.sub(hold[4], 1, 16),
+      local heard = try(PUBLISH, digits(INBOX, prefix, hold[4], name),
         '1 wanted ' .. field[2] .. ' ' .. name)
       if type(heard) ~= 'number' then failed = 1 end
     end

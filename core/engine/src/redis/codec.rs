@@ -4,8 +4,8 @@ use crate::error::{Error, ErrorKind};
 use crate::id::ClientId;
 use crate::name::Name;
 use crate::redis::Value;
-use crate::redis::key::encode_name;
-use crate::redis::script::{SCRIPTS, Script};
+use crate::redis::key::{decode_name, encode_name};
+use crate::redis::script::{SCRIPTS, SHARDED, Script};
 use crate::redis::wide::Wide;
 use crate::redis::words::Words;
 use crate::reply::{Failure, Push, Reply};
@@ -51,6 +51,9 @@ pub enum Inbox {
     Subscribed,
     /// It cannot: it polls.
     Polling,
+    /// Each lock has a channel of its own at this server, in the lock's slot; whether the client
+    /// subscribes to those of what is asked about, or else polls.
+    Sharded(bool),
 }
 
 /// The dialect of one client.
@@ -170,6 +173,24 @@ impl Codec {
     /// All scripts, to be loaded at connect.
     pub fn scripts() -> &'static [Script] {
         &SCRIPTS[..]
+    }
+
+    /// The same for [`Inbox::Sharded`].
+    pub fn sharded_scripts() -> &'static [Script] {
+        &SHARDED[..]
+    }
+
+    /// The channel of one lock, in its slot, for [`Inbox::Sharded`].
+    pub fn channel_of(&self, name: &Name) -> Vec<u8> {
+        let name = encode_name(name.as_str());
+        [&self.channel, &b":{"[..], name.as_bytes(), b"}"].concat()
+    }
+
+    /// Whose channel it is.
+    pub fn lock_of(&self, channel: &[u8]) -> Option<Name> {
+        let name =
+            channel.strip_prefix(&self.channel[..])?.strip_prefix(b":{")?.strip_suffix(b"}")?;
+        decode_name(core::str::from_utf8(name).ok()?)
     }
 
     /// The keys of a lock: its record; its queue's entries, and their order; and, of one that is

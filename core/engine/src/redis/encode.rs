@@ -4,7 +4,8 @@ use crate::id::OwnerId;
 use crate::name::Name;
 use crate::redis::codec::{CLUSTER_KEYS, Codec, Command, Inbox, KEYS, NARROW};
 use crate::redis::script::{
-    ACQUIRE_AT, BEAT_AT, BREAK_AT, CONVERT_AT, INSPECT_AT, RELEASE_AT, RESIZE_AT, SCRIPTS,
+    ACQUIRE_AT, BEAT_AT, BREAK_AT, CONVERT_AT, INSPECT_AT, RELEASE_AT, RESIZE_AT, SCRIPTS, SHARDED,
+    Script,
 };
 use crate::redis::words::Words;
 use crate::request::{Acquire, Beat, Convert, Mode, Op, Release};
@@ -90,11 +91,18 @@ impl Codec {
     fn script_of(&self, at: usize, name: &Name, count: usize, args: Words) -> Command {
         let mut keys = Words::with_capacity(KEYS, 40);
         self.add_keys(&mut keys, name, count);
-        Command::Script { script: &SCRIPTS[at], keys, args }
+        Command::Script { script: self.script_at(at), keys, args }
+    }
+
+    fn script_at(&self, at: usize) -> &'static Script {
+        match self.inbox {
+            Inbox::Sharded(_) => &SHARDED[at],
+            Inbox::Subscribed | Inbox::Polling => &SCRIPTS[at],
+        }
     }
 
     fn polling(&self) -> u64 {
-        u64::from(self.inbox == Inbox::Polling)
+        u64::from(matches!(self.inbox, Inbox::Polling | Inbox::Sharded(false)))
     }
 
     fn acquire(&self, ask: &Acquire) -> Words {
@@ -178,7 +186,7 @@ impl Codec {
         if beats.iter().any(|beat| beat.local_waiters > 0) {
             beats.iter().for_each(|beat| args.number(u64::from(beat.local_waiters)));
         }
-        Command::Script { script: &SCRIPTS[BEAT_AT], keys, args }
+        Command::Script { script: self.script_at(BEAT_AT), keys, args }
     }
 }
 

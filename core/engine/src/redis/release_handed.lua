@@ -16,7 +16,7 @@ if field and field[2] and field[2] ~= '0' and now < 9006099743113216 then
     call('PEXPIRE', key, digits('%d', ttl / 1000 + 86400000))
     local prefix, name = string.match(key, '^([^{]*){(.*)}$')
     local first, ended = digits('%.0f', token), digits('%.0f', last)
-    local heard = try('PUBLISH', prefix .. 'inbox:' .. string.sub(client, 1, 16),
+    local heard = try(PUBLISH, digits(INBOX, prefix, client, name),
       digits('1 granted %s %s %s 0 %d %s', id, first, ended, count - 1, name))
     if type(heard) == 'number' and heard > 0 then
       call('HSET', key, 'i', id, 'd', digits('%.0f', now + span), 'l', span, 'c', client,

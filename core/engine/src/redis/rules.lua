@@ -3,8 +3,7 @@
 local function publish(s, client, payload)
   begin(s)
   local prefix, name = string.match(s.key, '^([^{]*){(.*)}$')
-  local heard = try('PUBLISH', prefix .. 'inbox:' .. string.sub(client, 1, 16),
-    payload .. ' ' .. name)
+  local heard = try(PUBLISH, digits(INBOX, prefix, client, name), payload .. ' ' .. name)
   if type(heard) ~= 'number' then
     s.failed = 1
     return -1

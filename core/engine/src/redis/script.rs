@@ -14,7 +14,9 @@ pub struct Script {
 }
 
 impl Script {
-    fn new(name: &'static str, text: &'static str) -> Script {
+    /// `channels` says how messages are published.
+    fn new(name: &'static str, channels: &str, text: &str) -> Script {
+        let text: &'static str = [channels, text].concat().leak();
         let sha = sha1_smol::Sha1::from(text).digest().to_string();
         Script { name, text, sha: sha.leak() }
     }
@@ -93,15 +95,23 @@ pub(super) const INSPECT_AT: usize = 4;
 pub(super) const CONVERT_AT: usize = 5;
 pub(super) const RESIZE_AT: usize = 6;
 
-/// All scripts, each at its place.
-pub(super) static SCRIPTS: LazyLock<[Script; 7]> = LazyLock::new(|| {
+fn scripts(channels: &str) -> [Script; 7] {
     [
-        Script::new("acquire", ACQUIRE),
-        Script::new("beat", BEAT),
-        Script::new("release", RELEASE),
-        Script::new("break", BREAK),
-        Script::new("inspect", INSPECT),
-        Script::new("convert", CONVERT),
-        Script::new("resize", RESIZE),
+        ("acquire", ACQUIRE),
+        ("beat", BEAT),
+        ("release", RELEASE),
+        ("break", BREAK),
+        ("inspect", INSPECT),
+        ("convert", CONVERT),
+        ("resize", RESIZE),
     ]
-});
+    .map(|(name, text)| Script::new(name, channels, text))
+}
+
+/// All scripts, each at its place.
+pub(super) static SCRIPTS: LazyLock<[Script; 7]> =
+    LazyLock::new(|| scripts(include_str!("plain.lua")));
+
+/// The same, for servers of a cluster that have sharded channels.
+pub(super) static SHARDED: LazyLock<[Script; 7]> =
+    LazyLock::new(|| scripts(include_str!("sharded.lua")));

@@ -320,8 +320,8 @@ impl Machine {
     pub(crate) fn granted(&self, place: &Place, from: Time) -> State {
         let first = place.node.as_ref().map(|node| node.token).or(place.shared);
         let token = place.given.or(first).unwrap_or(0);
-        // Neither readers nor permits are handed on within a client.
-        let end = if place.mode != Mode::Exclusive {
+        // Who reads is not handed on within a client.
+        let end = if place.mode == Mode::Shared {
             token
         } else if planted!(ZkTokensCollide) {
             token + 4 * TOKENS

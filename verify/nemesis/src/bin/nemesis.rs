@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 
 use fencelock_nemesis::run::table::{MARKS, Table};
 use fencelock_nemesis::run::{Kind, Outcome, Plan, faults, run};
+use fencelock_nemesis::timeline::{self, CASES, Case, draw, table};
 
 const USAGE: &str = "\
-usage: nemesis run [--seconds N] [--seed S] [--store redis|sqlite|zookeeper] [--each | --only FAULT]
+usage: nemesis run [--seconds N] [--seed S] [--store redis|sqlite|zookeeper|sentinel|cluster] [--each | --only FAULT]
                    [--page FILE --dated DAY]
+       nemesis timeline [--page FILE --figure FILE --dated DAY]: what a holder and a waiter see of failovers
   --each   every fault by itself, in turn, and all mixed; at least once each
   --only   this fault by itself
   --page   write the table between its marks on this page, with the day of the run";
@@ -30,6 +32,9 @@ struct Args {
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(("timeline", options)) = words.split_first().map(|it| (it.0.as_str(), it.1)) {
+        return timeline(options);
+    }
     match parse(&words) {
         Ok(args) => rounds(&args),
         Err(wrong) => {
@@ -44,7 +49,7 @@ fn parse(words: &[String]) -> Result<Args, String> {
     else {
         return Err("there is one command: run".to_owned());
     };
-    let kinds = vec![Kind::Redis, Kind::Sqlite, Kind::ZooKeeper];
+    let kinds = Kind::ALL.to_vec();
     let mut args =
         Args { seconds: 60, seed: 1, kinds, each: false, only: None, page: None, dated: None };
     let mut options = options.iter();
@@ -58,9 +63,9 @@ fn parse(words: &[String]) -> Result<Args, String> {
         match (option.as_str(), value.as_str()) {
             ("--seconds", _) => args.seconds = number()?,
             ("--seed", _) => args.seed = number()?,
-            ("--store", "redis") => args.kinds = vec![Kind::Redis],
-            ("--store", "sqlite") => args.kinds = vec![Kind::Sqlite],
-            ("--store", "zookeeper") => args.kinds = vec![Kind::ZooKeeper],
+            ("--store", name) if Kind::of(name).is_some() => {
+                args.kinds = Kind::of(name).into_iter().collect();
+            }
             ("--only", fault) => args.only = Some(fault.to_owned()),
             ("--page", page) => args.page = Some(page.to_owned()),
             ("--dated", day) => args.dated = Some(day.to_owned()),
@@ -155,6 +160,31 @@ fn write(page: &str, day: &str, spent: u64, tables: &str) -> Result<(), String> 
     );
     let new = fencelock_history::page::put(&old, MARKS, &text)?;
     std::fs::write(page, new).map_err(|error| error.to_string())
+}
+
+/// Plays failovers, and shows them where the options say.
+fn timeline(options: &[String]) -> ExitCode {
+    let option = |name: &str| options.iter().skip_while(|it| *it != name).nth(1);
+    let seen: std::io::Result<Vec<_>> = CASES.into_iter().map(Case::play).collect();
+    let shown = seen.map_err(|error| error.to_string()).and_then(|seen| {
+        let text = table(&seen);
+        println!("{text}");
+        if let Some(figure) = option("--figure") {
+            std::fs::write(figure, draw(&seen)).map_err(|error| format!("{figure}: {error}"))?;
+        }
+        let (Some(page), Some(day)) = (option("--page"), option("--dated")) else { return Ok(()) };
+        let text = format!("A run on {day}, {}:\n\n{text}", redis_version());
+        let old = std::fs::read_to_string(page).map_err(|error| format!("{page}: {error}"))?;
+        let new = fencelock_history::page::put(&old, timeline::MARKS, &text)?;
+        std::fs::write(page, new).map_err(|error| format!("{page}: {error}"))
+    });
+    match shown {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("nemesis: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn redis_version() -> String {

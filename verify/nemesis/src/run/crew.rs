@@ -32,7 +32,8 @@ const AGAIN: u64 = 40;
 pub(crate) struct Member {
     pub actor: Actor,
     pub role: Role,
-    pub proxy: Option<Proxy>,
+    /// A proxy before each server that it reaches over a network.
+    pub ways: Vec<Proxy>,
     pub clock: WrongClock,
     pub stopped: bool,
     url: String,
@@ -104,8 +105,8 @@ impl Crew {
             born: 0,
         };
         for role in &plan.cast {
-            let (proxy, url) = store.way()?;
-            let member = crew.born(role.clone(), store, proxy, url)?;
+            let (ways, url) = store.way()?;
+            let member = crew.born(role.clone(), store, ways, url)?;
             crew.members.push(member);
         }
         Ok(crew)
@@ -115,7 +116,7 @@ impl Crew {
         &mut self,
         role: Role,
         store: &Store,
-        proxy: Option<Proxy>,
+        ways: Vec<Proxy>,
         url: String,
     ) -> io::Result<Member> {
         self.born += 1;
@@ -127,7 +128,7 @@ impl Crew {
         let hands = std::array::from_fn(|_| idle());
         Ok(Member {
             actor,
-            proxy,
+            ways,
             clock,
             stopped: false,
             url,
@@ -144,9 +145,9 @@ impl Crew {
     pub fn kill(&mut self, index: usize, store: &Store) -> io::Result<()> {
         let member = &mut self.members[index];
         member.actor.kill();
-        let (proxy, url) = (member.proxy.take(), member.url.clone());
+        let (ways, url) = (std::mem::take(&mut member.ways), member.url.clone());
         let role = member.role.clone();
-        self.members[index] = self.born(role, store, proxy, url)?;
+        self.members[index] = self.born(role, store, ways, url)?;
         Ok(())
     }
 
@@ -198,6 +199,13 @@ impl Crew {
                 held.until = Instant::now() + span;
             }
         }
+    }
+
+    /// A name that they want.
+    pub fn wanted(&self, dice: &mut Dice) -> &'static str {
+        let (Want::Lock(name) | Want::ReadWrite(name) | Want::Semaphore(name, _)) =
+            dice.pick(&self.wants);
+        name
     }
 
     /// Whether nobody has or wants anything.

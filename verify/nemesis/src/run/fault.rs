@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use fencelock_testkit::{Fault as Way, RedisServer};
+use fencelock_testkit::{Fault as Way, Proxy, RedisServer};
 
 use crate::dice::Dice;
+use crate::history::LIMIT;
 use crate::run::Kind;
 use crate::run::crew::Crew;
 use crate::run::store::Store;
@@ -15,10 +17,10 @@ use crate::run::store::Store;
 enum Lasting {
     /// An actor is stopped.
     Stopped(String),
-    /// An actor's way is disturbed; when it is mended it may be cut as well.
-    Way(usize, bool),
-    /// An actor's way is slow, and is to be cut off altogether afterwards.
-    Slow(usize),
+    /// An actor's ways are disturbed; when they are mended they may be cut as well.
+    Way(usize, Range<usize>, bool),
+    /// An actor's ways are slow, and are to be cut off altogether afterwards.
+    Slow(usize, Range<usize>),
     /// The server is stopped.
     Paused,
     /// The server is dead.
@@ -27,10 +29,22 @@ enum Lasting {
     Full,
     /// Somebody else writes to the file.
     Busy(rusqlite::Connection),
+    /// Of several servers this one is dead.
+    Down(usize),
+    /// This one is stopped, and whether the store may forget by that.
+    Still(usize, bool),
+    /// This Sentinel is stopped.
+    Deaf(usize),
+    /// This master's replicas do not hear it, and it is to die before they do.
+    Alone(usize, Vec<usize>),
+    /// This slot is on its way from one server to another.
+    Moving(u16, usize, usize),
+    /// One takes over from another; whether the store may forget meanwhile.
+    Settling(bool),
 }
 
-/// Which faults there are where clients reach a server over a network, and how often each is drawn.
-const SERVED: [(&str, u64); 11] = [
+/// Which faults there are where clients reach servers over a network, and how often each is drawn.
+const REACHED: [(&str, u64); 10] = [
     ("kill -9 of a client", 4),
     ("SIGSTOP of a client", 6),
     ("wall clock of a client set", 3),
@@ -41,8 +55,9 @@ const SERVED: [(&str, u64); 11] = [
     ("slow connection", 6),
     ("slow connection, then cut off", 6),
     ("connections refused", 3),
-    ("SIGSTOP of the server", 4),
 ];
+/// More of one server's.
+const SERVED: [(&str, u64); 1] = [("SIGSTOP of the server", 4)];
 /// More of Redis'.
 const REDIS: [(&str, u64); 7] = [
     ("server killed, empty afterwards", 2),
@@ -53,6 +68,19 @@ const REDIS: [(&str, u64); 7] = [
     ("server's clock set forward", 2),
     ("server's clock set back", 2),
 ];
+/// More where one Redis server takes over from another.
+const SEVERAL: [(&str, u64); 6] = [
+    ("master killed", 4),
+    ("master killed, its last writes with it", 3),
+    ("SIGSTOP of a master", 5),
+    ("SIGSTOP of a replica", 3),
+    ("failover that is planned", 5),
+    ("FLUSHALL of a master", 2),
+];
+/// More of Sentinels'.
+const SENTINEL: [(&str, u64); 1] = [("SIGSTOP of a Sentinel", 3)];
+/// More of a cluster's.
+const CLUSTER: [(&str, u64); 1] = [("slot moved", 9)];
 /// More of ZooKeeper's.
 const ZOOKEEPER: [(&str, u64); 1] = [("server killed", 2)];
 const SQLITE: [(&str, u64); 4] = [
@@ -65,8 +93,10 @@ const SQLITE: [(&str, u64); 4] = [
 /// The faults of a store.
 pub(crate) fn of(kind: Kind) -> Vec<(&'static str, u64)> {
     match kind {
-        Kind::Redis => [&SERVED[..], &REDIS].concat(),
-        Kind::ZooKeeper => [&SERVED[..], &ZOOKEEPER].concat(),
+        Kind::Redis => [&REACHED[..], &SERVED, &REDIS].concat(),
+        Kind::Sentinel => [&REACHED[..], &SEVERAL, &SENTINEL].concat(),
+        Kind::Cluster => [&REACHED[..], &SEVERAL, &CLUSTER].concat(),
+        Kind::ZooKeeper => [&REACHED[..], &SERVED, &ZOOKEEPER].concat(),
         Kind::Sqlite => SQLITE.to_vec(),
     }
 }
@@ -92,14 +122,9 @@ impl Faults {
         let now = Instant::now();
         while let Some(index) = self.lasting.iter().position(|it| it.0 <= now) {
             let (_, over) = self.lasting.swap_remove(index);
-            if let Lasting::Slow(who) = over
-                && let Some(proxy) = &crew.members[who].proxy
-            {
-                proxy.set(Way::SwallowRequests);
-                self.lasting.push((now + Duration::from_millis(2500), Lasting::Way(who, true)));
-                continue;
+            if let Some((pause, next)) = over.mend(store, crew)? {
+                self.lasting.push((now + Duration::from_millis(pause), next));
             }
-            over.mend(store, crew)?;
         }
         if self.next <= now {
             // One that is alone leaves time to see what follows from it.
@@ -123,12 +148,23 @@ impl Faults {
 
     /// Mends everything.
     pub fn mend(&mut self, store: &mut Store, crew: &mut Crew) -> io::Result<()> {
-        self.lasting.drain(..).try_for_each(|(_, over)| over.mend(store, crew))
+        let end = Instant::now() + LIMIT * 2;
+        while let Some((_, over)) = self.lasting.pop() {
+            if let Some((_, next)) = over.mend(store, crew)? {
+                self.lasting.push((end, next));
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            if Instant::now() > end {
+                return Err(io::Error::other("the servers do not come to rest"));
+            }
+        }
+        Ok(())
     }
 
-    /// Whether the server is as good as gone.
+    /// Whether the server, or one of several, is as good as gone.
     fn away(&self) -> bool {
-        let away = |it: &Lasting| matches!(it, Lasting::Paused | Lasting::Dead | Lasting::Full);
+        use Lasting::{Busy, Slow, Stopped, Way};
+        let away = |it: &Lasting| !matches!(it, Stopped(_) | Way(..) | Slow(..) | Busy(_));
         self.lasting.iter().any(|it| away(&it.1))
     }
 
@@ -149,8 +185,17 @@ impl Faults {
             return Ok(false);
         }
         let disturbed = self.lasting.iter().any(
-            |it| matches!(it.1, Lasting::Way(which, _) | Lasting::Slow(which) if which == who),
+            |it| matches!(it.1, Lasting::Way(which, ..) | Lasting::Slow(which, _) if which == who),
         );
+        // One of its ways, or all.
+        let all = member.ways.len();
+        let ways = match all > 1 && dice.chance(50) {
+            true => {
+                let one = dice.below(all as u64) as usize;
+                one..one + 1
+            }
+            false => 0..all,
+        };
         match fault {
             "kill -9 of a client" => {
                 crew.kill(who, store)?;
@@ -167,9 +212,9 @@ impl Faults {
                 let hours = dice.between(0, 10) as i64 - 5;
                 member.clock.shift(hours * 3_600_000)?;
             }
-            "connection cut" => member.proxy.iter().for_each(|it| it.cut()),
+            "connection cut" => member.ways[ways].iter().for_each(Proxy::cut),
             "all connections cut" => {
-                crew.members.iter().filter_map(|it| it.proxy.as_ref()).for_each(|it| it.cut());
+                crew.members.iter().flat_map(|it| &it.ways).for_each(Proxy::cut);
             }
             "requests swallowed"
             | "replies swallowed"
@@ -178,28 +223,31 @@ impl Faults {
                 if disturbed {
                     return Ok(false);
                 }
-                let Some(proxy) = &member.proxy else { return Ok(false) };
-                proxy.set(match fault {
+                let how = match fault {
                     "requests swallowed" => Way::SwallowRequests,
                     "replies swallowed" => Way::SwallowReplies,
                     "slow connection" => Way::Delay(Duration::from_millis(dice.between(2, 150))),
                     _ => Way::Refuse,
-                });
-                if fault == "connections refused" {
-                    proxy.cut();
+                };
+                for proxy in &member.ways[ways.clone()] {
+                    proxy.set(how);
+                    if how == Way::Refuse {
+                        proxy.cut();
+                    }
                 }
                 // What was swallowed leaves a hole, which no connection of TCP has.
                 let hole = fault.ends_with("swallowed");
                 let cut = dice.chance(50) || hole;
-                self.lasting.push((lasts(dice, 20, 2500), Lasting::Way(who, cut)));
+                self.lasting.push((lasts(dice, 20, 2500), Lasting::Way(who, ways, cut)));
             }
             "slow connection, then cut off" => {
-                let Some(proxy) = member.proxy.as_ref().filter(|_| !disturbed) else {
+                if disturbed {
                     return Ok(false);
-                };
+                }
                 // Both ways together stay below the request timeout.
-                proxy.set(Way::Delay(Duration::from_millis(dice.between(50, 180))));
-                self.lasting.push((lasts(dice, 200, 1500), Lasting::Slow(who)));
+                let how = Way::Delay(Duration::from_millis(dice.between(50, 180)));
+                member.ways[ways.clone()].iter().for_each(|it| it.set(how));
+                self.lasting.push((lasts(dice, 200, 1500), Lasting::Slow(who, ways)));
                 // Until it has been granted to another.
                 crew.linger(who, Duration::from_secs(4));
             }
@@ -228,14 +276,91 @@ impl Faults {
                 let Some(busy) = store.busy()? else { return Ok(false) };
                 self.lasting.push((lasts(dice, 20, 2500), Lasting::Busy(busy)));
             }
-            _ => return Ok(false),
+            _ => return self.strike_several(fault, dice, store, crew),
         }
+        Ok(true)
+    }
+
+    /// What befalls one of several servers.
+    fn strike_several(
+        &mut self,
+        fault: &str,
+        dice: &mut Dice,
+        store: &mut Store,
+        crew: &Crew,
+    ) -> io::Result<bool> {
+        let lock = crew.wanted(dice);
+        let Some(several) = store.several() else { return Ok(false) };
+        let Some(master) = several.master_of(lock) else { return Ok(false) };
+        let replicas = several.replicas_of(master);
+        let lasting = match fault {
+            "master killed" => {
+                several.server(master).kill()?;
+                Lasting::Down(master)
+            }
+            "master killed, its last writes with it" => {
+                for replica in &replicas {
+                    several.server(*replica).stop()?;
+                }
+                // What was sent to one that stands still is read by it later.
+                let _ = several.server(master).cli(&["CLIENT", "KILL", "TYPE", "REPLICA"]);
+                Lasting::Alone(master, replicas)
+            }
+            "SIGSTOP of a master" => {
+                several.server(master).stop()?;
+                Lasting::Still(master, true)
+            }
+            "SIGSTOP of a replica" => {
+                let Some(replica) = replicas.first() else { return Ok(false) };
+                several.server(*replica).stop()?;
+                Lasting::Still(*replica, false)
+            }
+            "SIGSTOP of a Sentinel" => {
+                let which = dice.below(several.sentinels().len() as u64) as usize;
+                several.sentinels()[which].stop()?;
+                Lasting::Deaf(which)
+            }
+            "failover that is planned" if several.fail_over(master) => Lasting::Settling(false),
+            "FLUSHALL of a master" => {
+                store.forgetting(false);
+                if let Some(several) = store.several() {
+                    let _ = several.server(master).cli(&["FLUSHALL"]);
+                }
+                store.forgetting(true);
+                return Ok(true);
+            }
+            "slot moved" => {
+                let Some((slot, from, to)) = several.elsewhere(lock) else { return Ok(false) };
+                several.begin_move(slot, from, to);
+                Lasting::Moving(slot, from, to)
+            }
+            _ => return Ok(false),
+        };
+        // Only a failover by which the master hands all over loses nothing.
+        let (lasting, span) = match lasting {
+            Lasting::Moving(..) => (lasting, (0, 1500)),
+            Lasting::Deaf(_) => (lasting, (100, 4000)),
+            Lasting::Settling(_) => (Lasting::Settling(!several.hands_over()), (300, 300)),
+            Lasting::Alone(..) => (lasting, (20, 300)),
+            Lasting::Still(..) => (lasting, (50, 6000)),
+            lasting => (lasting, (0, 6000)),
+        };
+        use Lasting::{Alone, Down, Settling, Still};
+        if matches!(lasting, Down(_) | Alone(..) | Settling(true) | Still(_, true)) {
+            store.forgetting(false);
+        }
+        let end = Instant::now() + Duration::from_millis(dice.between(span.0, span.1));
+        self.lasting.push((end, lasting));
         Ok(true)
     }
 }
 
+/// How often one looks whether the servers have come to rest, in milliseconds.
+const LOOK: u64 = 100;
+
 impl Lasting {
-    fn mend(self, store: &mut Store, crew: &mut Crew) -> io::Result<()> {
+    /// Mends it; gives what follows, and in how many milliseconds.
+    fn mend(self, store: &mut Store, crew: &mut Crew) -> io::Result<Option<(u64, Lasting)>> {
         match self {
             Lasting::Stopped(name) => {
                 if let Some(member) = crew.members.iter_mut().find(|it| it.actor.name() == name) {
@@ -243,9 +368,14 @@ impl Lasting {
                     member.actor.cont();
                 }
             }
-            Lasting::Slow(who) => Lasting::Way(who, true).mend(store, crew)?,
-            Lasting::Way(who, cut) => {
-                if let Some(proxy) = &crew.members[who].proxy {
+            Lasting::Slow(who, ways) => {
+                crew.members[who].ways[ways.clone()]
+                    .iter()
+                    .for_each(|it| it.set(Way::SwallowRequests));
+                return Ok(Some((2500, Lasting::Way(who, ways, true))));
+            }
+            Lasting::Way(who, ways, cut) => {
+                for proxy in &crew.members[who].ways[ways] {
                     if cut { proxy.mend() } else { proxy.set(Way::Pass) }
                 }
             }
@@ -253,8 +383,47 @@ impl Lasting {
             Lasting::Dead => store.restart()?,
             Lasting::Full => store.command(&["CONFIG", "SET", "maxmemory", "0"]),
             Lasting::Busy(connection) => drop(connection),
+            Lasting::Settling(forgets) => {
+                if store.several().is_some_and(|it| !it.is_whole()) {
+                    return Ok(Some((LOOK, Lasting::Settling(forgets))));
+                }
+                if forgets {
+                    store.forgetting(true);
+                }
+            }
+            of_several => return of_several.mend_several(store),
         }
-        Ok(())
+        Ok(None)
+    }
+
+    fn mend_several(self, store: &mut Store) -> io::Result<Option<(u64, Lasting)>> {
+        let Some(several) = store.several() else { return Ok(None) };
+        Ok(match self {
+            Lasting::Down(which) => {
+                several.server(which).restart()?;
+                Some((LOOK, Lasting::Settling(true)))
+            }
+            Lasting::Still(which, forgets) => {
+                several.server(which).cont()?;
+                Some((LOOK, Lasting::Settling(forgets)))
+            }
+            Lasting::Deaf(which) => {
+                several.sentinels()[which].cont()?;
+                None
+            }
+            Lasting::Alone(master, replicas) => {
+                several.server(master).kill()?;
+                for replica in replicas {
+                    several.server(replica).cont()?;
+                }
+                Some((4000, Lasting::Down(master)))
+            }
+            Lasting::Moving(slot, from, to) => {
+                several.end_move(slot, from, to);
+                None
+            }
+            _ => None,
+        })
     }
 }
 

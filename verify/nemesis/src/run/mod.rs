@@ -4,6 +4,7 @@ mod crew;
 mod fault;
 mod kind;
 mod linear;
+mod several;
 mod store;
 pub mod table;
 mod want;
@@ -25,6 +26,7 @@ use crew::Crew;
 use fault::Faults;
 pub use kind::{Kind, Modes};
 use linear::Windows;
+pub(crate) use several::Several;
 pub use store::{LEASE, Store};
 use want::Want;
 

@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
+use fencelock::WaiterInfo;
 use fencelock::blocking::Client;
-use fencelock_testkit::{Proxy, RedisServer, ZooKeeper};
+use fencelock_testkit::{Proxy, RedisServer, ZooKeeper, eventually};
 
 use crate::history::{History, LIMIT};
 use crate::run::Kind;
+use crate::run::several::Several;
 use crate::run::want::Want;
 use crate::shim::{Shim, WrongClock};
 
@@ -22,6 +24,7 @@ const OPTIONS: &str = "claim=600ms&request_timeout=400ms&connect_timeout=30s";
 enum Home {
     File(PathBuf),
     Redis(Box<RedisServer>),
+    Several(Box<Several>),
     ZooKeeper(Box<ZooKeeper>),
 }
 
@@ -44,6 +47,8 @@ impl Store {
         let shim = Shim::build(folder)?;
         let mut clock = None;
         let home = match kind {
+            Kind::Sentinel => Home::Several(Box::new(Several::behind_sentinels()?)),
+            Kind::Cluster => Home::Several(Box::new(Several::in_a_cluster()?)),
             Kind::Sqlite => Home::File(folder.join("locks.db")),
             Kind::ZooKeeper => Home::ZooKeeper(Box::new(ZooKeeper::start()?)),
             Kind::Redis => {
@@ -59,21 +64,25 @@ impl Store {
         Ok(Store { home, clock, shim, history: history.clone(), ahead: 0 })
     }
 
-    /// A way to the store for one actor: through a proxy, where there is a server.
+    /// A way to the store for one actor: through a proxy before each server.
     ///
     /// # Errors
     /// When no proxy can be started.
-    pub fn way(&self) -> io::Result<(Option<Proxy>, String)> {
+    pub fn way(&self) -> io::Result<(Vec<Proxy>, String)> {
         let options = format!("lease={}ms&{OPTIONS}", LEASE.as_millis());
         let (scheme, proxy) = match &self.home {
             Home::File(path) => {
-                return Ok((None, format!("sqlite:{}?{options}", path.display())));
+                return Ok((Vec::new(), format!("sqlite:{}?{options}", path.display())));
+            }
+            Home::Several(servers) => {
+                let (ways, url) = servers.way()?;
+                return Ok((ways, format!("{url}&{options}")));
             }
             Home::Redis(server) => ("redis", Proxy::start(&server.address())?),
             Home::ZooKeeper(servers) => ("zk", Proxy::start(&servers.address(0))?),
         };
         let url = format!("{scheme}://{}?{options}", proxy.address());
-        Ok((Some(proxy), url))
+        Ok((vec![proxy], url))
     }
 
     /// The store's URL, without what is between it and the actors.
@@ -81,14 +90,32 @@ impl Store {
         match &self.home {
             Home::File(path) => format!("sqlite:{}", path.display()),
             Home::Redis(server) => server.url(),
+            Home::Several(servers) => servers.url(),
             Home::ZooKeeper(servers) => servers.url(),
         }
+    }
+
+    /// Its servers, where one takes over from another.
+    pub(crate) fn several(&mut self) -> Option<&mut Several> {
+        match &mut self.home {
+            Home::Several(servers) => Some(servers),
+            _ => None,
+        }
+    }
+
+    fn is_several(&self) -> bool {
+        matches!(self.home, Home::Several(_))
+    }
+
+    /// Says that from here on the store may forget, or that it has come to rest.
+    pub(crate) fn forgetting(&self, over: bool) {
+        self.history.note(if over { "forgot" } else { "forgetting" }, "store", &[]);
     }
 
     /// Stops the server (SIGSTOP), where there is one.
     pub(crate) fn stop(&self) -> io::Result<()> {
         match &self.home {
-            Home::File(_) => Ok(()),
+            Home::File(_) | Home::Several(_) => Ok(()),
             Home::Redis(server) => server.stop(),
             Home::ZooKeeper(servers) => servers.stop(0),
         }
@@ -97,13 +124,13 @@ impl Store {
     /// Lets a stopped one go on.
     pub(crate) fn cont(&self) -> io::Result<()> {
         match &self.home {
-            Home::File(_) => Ok(()),
+            Home::File(_) | Home::Several(_) => Ok(()),
             Home::Redis(server) => server.cont(),
             Home::ZooKeeper(servers) => servers.cont(0),
         }
     }
 
-    /// Kills the server. One of Redis has lost what it knew; one of ZooKeeper has it still.
+    /// Kills the server, or a master. One of Redis has lost what it knew; one of ZooKeeper has it still.
     ///
     /// # Errors
     /// When it is not running.
@@ -111,11 +138,16 @@ impl Store {
         match &mut self.home {
             Home::File(_) => Ok(()),
             Home::Redis(_) => self.forget(RedisServer::kill),
+            Home::Several(servers) => {
+                self.history.note("forgetting", "store", &[]);
+                let master = servers.master_of("stock").unwrap_or(0);
+                servers.server(master).kill()
+            }
             Home::ZooKeeper(servers) => servers.kill(0),
         }
     }
 
-    /// Starts a killed one, and waits until it serves.
+    /// Starts a killed one, and waits until it serves; of several, until all are back.
     ///
     /// # Errors
     /// When it does not come up.
@@ -123,6 +155,18 @@ impl Store {
         match &mut self.home {
             Home::File(_) => Ok(()),
             Home::Redis(server) => server.restart(),
+            Home::Several(servers) => {
+                // Another takes over first.
+                let dead = servers.servers().iter().position(|it| !it.answers());
+                let Some(dead) = dead else { return Ok(()) };
+                eventually("another master", || {
+                    servers.master_of("stock").filter(|it| *it != dead)
+                });
+                servers.server(dead).restart()?;
+                eventually("all servers are back", || servers.is_whole().then_some(()));
+                self.history.note("forgot", "store", &[]);
+                Ok(())
+            }
             Home::ZooKeeper(servers) => servers.restart(0),
         }
     }
@@ -187,7 +231,10 @@ impl Store {
                 let Some(info) = client.inspect(lock)? else { continue };
                 // Those of the dead stay until they are passed over.
                 let hold = info.holds.iter().find(|it| living.contains(&it.client));
-                let waiter = info.waiters.iter().find(|it| living.contains(&it.client));
+                // One that left at a master which was replaced meanwhile stands there until it is passed over.
+                let stands = |it: &&WaiterInfo| !(it.silent && self.is_several());
+                let mut waiters = info.waiters.iter().filter(stands);
+                let waiter = waiters.find(|it| living.contains(&it.client));
                 if hold.is_some() || waiter.is_some() {
                     return Ok(Some(format!("residue at {lock}: {hold:?} {waiter:?}")));
                 }

@@ -69,7 +69,7 @@ impl Client {
             db: 0,
             protocol: Protocol::Auto,
             server: session::Server::Sought("the master".to_owned()),
-            master: false,
+            cluster: false,
             sync: None,
             tls: false,
             connect_timeout: limit,

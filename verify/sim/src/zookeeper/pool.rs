@@ -38,8 +38,8 @@ struct Taken {
     since: Instant,
     count: u32,
     end: Option<End>,
-    /// A caller has it.
-    delivered: bool,
+    /// The latest token under which a caller had it.
+    delivered: Option<u64>,
 }
 
 impl Pool {
@@ -177,7 +177,7 @@ impl Truth {
                 format!("lock {lock}: {out} of {of} permits are out, with {count} of {czxid:x}")
             });
         }
-        pool.taken.insert(czxid, Taken { since: now, count, end: None, delivered: false });
+        pool.taken.insert(czxid, Taken { since: now, count, end: None, delivered: None });
         let incarnation = match self.sessions.get(&session) {
             Some(User::Client { incarnation, .. }) => *incarnation,
             _ => usize::MAX,
@@ -262,9 +262,18 @@ impl Truth {
             let out = taken.count;
             return Err(("count", format!("lock {lock}: {czxid:x} is {out} permits, not {count}")));
         }
-        if std::mem::replace(&mut taken.delivered, true) || grant.how == How::Local {
-            return Err(("token order", format!("lock {lock}: {czxid:x} is granted twice")));
+        // Its first token is the transaction's; each that it is handed on to in its client has a later one.
+        let token = grant.token.0;
+        let first = token == czxid * 1024 && grant.how != How::Local;
+        let follows = |last| token > last && grant.how == How::Local;
+        if !taken.delivered.map_or(first, follows) {
+            let before = taken.delivered;
+            return Err((
+                "token order",
+                format!("lock {lock}: {czxid:x} is granted as {token} after {before:?}"),
+            ));
         }
+        taken.delivered = Some(token);
         if grant.abandoned != Abandoned::No {
             let told = grant.abandoned;
             return Err(("abandoned", format!("lock {lock}: who has permits hears {told:?}")));

@@ -22,6 +22,7 @@ fn sound() -> Survey {
         round_trip: Duration::from_micros(200),
         missing: Vec::new(),
         sentinels: None,
+        cluster: None,
     }
 }
 

@@ -29,6 +29,8 @@ pub(super) struct Fetching {
     due: Time,
     /// Who gave no good answer since the last one.
     tried: BTreeSet<Node>,
+    /// Of these, who had not answered in time, and may yet.
+    owing: BTreeSet<Node>,
     /// Why not, and what only an operator can mend.
     said: Vec<String>,
     wrong: Option<Error>,
@@ -36,8 +38,8 @@ pub(super) struct Fetching {
 
 impl Fetching {
     pub fn new(now: Time, limit: Duration) -> Fetching {
-        let (tried, said) = (BTreeSet::new(), Vec::new());
-        Fetching { limit, asked: None, begun: None, due: now, tried, said, wrong: None }
+        let (tried, owing, said) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+        Fetching { limit, asked: None, begun: None, due: now, tried, owing, said, wrong: None }
     }
 
     /// When it is to be looked at next.
@@ -79,20 +81,23 @@ impl Fetching {
         self.asked.is_none() && !self.said.is_empty() && whom.iter().copied().flatten().all(tried)
     }
 
-    /// Whether this is the one who was asked, who is asked no more now.
-    pub fn answered(&mut self, node: &Node) -> bool {
+    /// Whether this is the one who was asked, who is asked no more now; or one whose map comes late, when
+    /// there has been no other since.
+    pub fn answered(&mut self, node: &Node, map: bool) -> bool {
         let is = self.asked.as_ref().is_some_and(|(asked, _)| asked == node);
         if is {
             self.asked = None;
         }
-        is
+        is || map && self.owing.contains(node)
     }
 
     /// Who was asked, and has been silent for too long.
-    pub fn late(&self, now: Time) -> Option<(Node, NoSession)> {
-        let (node, since) = self.asked.as_ref()?;
-        let why = NoSession::Later(format!("{node} does not answer within {:?}", self.limit));
-        (now >= *since + self.limit).then(|| (node.clone(), why))
+    pub fn late(&mut self, now: Time) -> Option<(Node, NoSession)> {
+        let (node, _) = self.asked.as_ref().filter(|(_, since)| now >= *since + self.limit)?;
+        let (node, limit) = (node.clone(), self.limit);
+        self.owing.insert(node.clone());
+        let why = NoSession::Later(format!("{node} does not answer within {limit:?}"));
+        Some((node, why))
     }
 
     /// One said why it has no map to give: the next one is asked.
@@ -122,6 +127,7 @@ impl Fetching {
     /// A map has come. `settled`: nothing speaks against it.
     pub fn done(&mut self, now: Time, settled: bool, jitter: f64) {
         self.tried.clear();
+        self.owing.clear();
         self.said.clear();
         self.wrong = None;
         let pause = if settled { EVERY } else { SOON };

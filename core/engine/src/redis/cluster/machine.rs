@@ -320,7 +320,8 @@ impl Machine {
     }
 
     fn fetched(&mut self, now: Time, node: &Node, answer: Result<Topology, NoSession>) {
-        if !self.fetching.answered(node) {
+        let is_map = answer.as_ref().is_ok_and(|map| map.sound && !map.ranges.is_empty());
+        if !self.fetching.answered(node, is_map) {
             return;
         }
         let jitter = self.jitter();

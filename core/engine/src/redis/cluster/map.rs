@@ -72,11 +72,15 @@ impl Map {
     /// A server said where all are; gives what is different now.
     pub fn take(&mut self, now: Time, topology: &Topology) -> Vec<Change> {
         let mut slots = vec![LaneId::FIRST; usize::from(SLOTS)];
+        self.patched.retain(|_, at| now < *at + FRESH);
         for range in &topology.ranges {
+            // A server that keeps none of them gets no lane: a host numbers lanes as they are opened.
+            if (range.first..=range.last).all(|slot| self.patched.contains_key(&slot)) {
+                continue;
+            }
             let lane = self.lane(&range.node);
             slots[usize::from(range.first)..=usize::from(range.last)].fill(lane);
         }
-        self.patched.retain(|_, at| now < *at + FRESH);
         for &slot in self.patched.keys() {
             slots[usize::from(slot)] = self.slots[usize::from(slot)];
         }

@@ -63,10 +63,11 @@ impl Redirected {
     }
 }
 
-/// Whether an error reply says that the map of slots may have changed.
+/// Whether an error reply says that the map of slots may have changed. A slot that is moving is where it
+/// was, as long as that takes.
 pub fn is_suspect(line: &str) -> bool {
     let code = line.split(' ').next().unwrap_or_default();
-    matches!(code, "MOVED" | "ASK" | "CLUSTERDOWN" | "READONLY" | "MASTERDOWN")
+    matches!(code, "MOVED" | "CLUSTERDOWN" | "READONLY" | "MASTERDOWN")
 }
 
 #[cfg(test)]
@@ -99,6 +100,16 @@ mod tests {
             "ERR MOVED 1 h:1",
         ] {
             assert_eq!(read(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_slot_that_is_moving_does_not_speak_against_the_map() {
+        for line in ["MOVED 1 h:1", "CLUSTERDOWN The cluster is down", "READONLY You can't write"] {
+            assert!(is_suspect(line), "{line}");
+        }
+        for line in ["ASK 1 h:1", "TRYAGAIN Multiple keys request during rehashing of slot"] {
+            assert!(!is_suspect(line), "{line}");
         }
     }
 }

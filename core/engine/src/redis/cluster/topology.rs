@@ -63,14 +63,24 @@ fn range(said: &Node, value: &Value) -> Option<Range> {
     let [first, last, master, ..] = value.array()? else { return None };
     let slot = |value: &Value| value.number().and_then(|it| u16::try_from(it).ok());
     let (first, last) = (slot(first)?, slot(last)?);
-    let [host, port, ..] = master.array()? else { return None };
+    let master = master.array()?;
+    let [host, port, ..] = master else { return None };
     let host = match host.text() {
-        Some("" | "?") | None => said.host.as_str(),
+        // It is to be named by a host name, and has none.
+        Some("?") => address(master).unwrap_or(&said.host),
+        Some("") | None => said.host.as_str(),
         Some(host) => host,
     };
     let port = slot(port).filter(|port| *port != 0)?;
     let node = Node { host: host.to_owned(), port };
     (first <= last && last < SLOTS).then_some(Range { first, last, node })
+}
+
+/// A server's IP address, where that is told beside its name.
+fn address(server: &[Value]) -> Option<&str> {
+    let told = server.get(3)?.array()?;
+    let mut pairs = told.chunks_exact(2);
+    pairs.find(|pair| pair[0].text() == Some("ip"))?[1].text().filter(|ip| !ip.is_empty())
 }
 
 #[cfg(test)]
@@ -105,6 +115,18 @@ mod tests {
             assert!(topology.sound);
             let [range] = &topology.ranges[..] else { panic!("{topology:?}") };
             assert_eq!((range.first, range.last, range.node.to_string().as_str()), (0, 99, shown));
+        }
+    }
+
+    /// With `cluster-preferred-endpoint-type hostname`, of a master that was given none.
+    #[test]
+    fn a_master_without_a_name_is_reached_by_its_address() {
+        let known = |ip: Value| Value::Array(vec![bytes("ip"), ip]);
+        for (ip, shown) in [(bytes("10.0.0.9"), "10.0.0.9:7"), (bytes(""), "10.0.0.1:7")] {
+            let master = Value::Array(vec![bytes("?"), Value::Int(7), bytes("id"), known(ip)]);
+            let slots = Value::Array(vec![Value::Int(0), Value::Int(99), master]);
+            let topology = read(&Value::Array(vec![slots]), &Value::Nil).unwrap();
+            assert_eq!(topology.ranges[0].node.to_string(), shown);
         }
     }
 

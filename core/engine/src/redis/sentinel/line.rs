@@ -164,7 +164,6 @@ impl Line {
                     self.asked.push_back(Asked::Subscribe);
                 }
                 self.state = State::Ready(Box::new(greeted));
-                self.backoff.reset();
                 self.since = now;
                 self.ask(now, master, replicas, out);
             }
@@ -216,6 +215,8 @@ impl Line {
                     None => Answer::Unknown,
                 });
                 self.failure = None;
+                // What only greets is no Sentinel, or does not let us ask.
+                self.backoff.reset();
                 Ok(Some(at))
             }
         }

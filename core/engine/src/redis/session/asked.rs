@@ -2,15 +2,19 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::mem;
+use std::time::Duration;
 
 use crate::event::Event;
+use crate::id::HoldId;
 use crate::name::Name;
+use crate::redis::session::channels::{Channels, Use};
 use crate::redis::session::outbox::Outbox;
 use crate::redis::session::pack;
 use crate::redis::sync::Question;
 use crate::redis::{Codec, Command, Inbox, Listing, Script, Wide};
 use crate::reply::Failure;
 use crate::request::{Op, Request, RequestId};
+use crate::time::Time;
 use crate::transport::Doubt;
 
 /// A command that was encoded and not yet answered.
@@ -34,6 +38,10 @@ pub enum Awaited {
     Asking,
     /// For a question beside the requests.
     Aside(Question),
+    /// For a subscription to a lock's channel, which these holds hear by.
+    Subscribed(Name, Vec<HoldId>),
+    /// For the end of one.
+    Unsubscribed(Name),
 }
 
 impl Awaited {
@@ -42,7 +50,10 @@ impl Awaited {
         match self {
             Awaited::Request(id, _) | Awaited::Round(id, ..) => *id == request,
             Awaited::Script(_, ids) => ids.contains(&request),
-            Awaited::Asking | Awaited::Aside(_) => false,
+            Awaited::Asking
+            | Awaited::Aside(_)
+            | Awaited::Subscribed(..)
+            | Awaited::Unsubscribed(_) => false,
         }
     }
 }
@@ -63,6 +74,8 @@ pub struct Asked {
     /// Locks whose slot is moving here from another server of a cluster: this one answers for them only
     /// if it is told so before each request.
     asking: BTreeSet<Name>,
+    /// Which locks' channels are subscribed to, where each has its own.
+    channels: Channels,
 }
 
 impl Asked {
@@ -76,6 +89,7 @@ impl Asked {
             told: None,
             doubted: false,
             asking: BTreeSet::new(),
+            channels: Channels::default(),
         }
     }
 
@@ -87,6 +101,7 @@ impl Asked {
     /// A new connection is there.
     pub fn begin(&mut self, inbox: Inbox) {
         self.codec.set_inbox(inbox);
+        self.channels.begin(inbox == Inbox::Sharded(true));
         self.outbox.renew();
         (self.reading, self.told, self.doubted) = (None, None, false);
     }
@@ -102,7 +117,10 @@ impl Asked {
                     };
                     events.push(Event::Reply { request, result: Err(failure) });
                 }
-                Awaited::Asking | Awaited::Aside(_) => {}
+                Awaited::Asking
+                | Awaited::Aside(_)
+                | Awaited::Subscribed(..)
+                | Awaited::Unsubscribed(_) => {}
                 // The server said that it did not execute these.
                 Awaited::Script(_, requests) => {
                     let failed = |request| Event::Reply { request, result: Err(Failure::NotSent) };
@@ -147,9 +165,12 @@ impl Asked {
     }
 
     /// Asks what the engine wants to know.
-    pub fn ask(&mut self, request: Request) {
+    pub fn ask(&mut self, now: Time, request: Request) {
+        if self.channels.are_on() {
+            self.listen(now, &request.op);
+        }
         if !self.asking.is_empty() && request.op.locks().iter().any(|it| self.asking.contains(it)) {
-            self.push(Awaited::Asking, |out| pack::words(out, &["ASKING"]));
+            self.say_asking();
         }
         let command = self.codec.encode(&request.op);
         let awaited = match &request.op {
@@ -162,6 +183,92 @@ impl Asked {
     /// Asks beside the requests.
     pub fn ask_aside<W: AsRef<[u8]>>(&mut self, question: Question, words: &[W]) {
         self.push(Awaited::Aside(question), |out| pack::words(out, words));
+    }
+
+    fn say_asking(&mut self) {
+        self.push(Awaited::Asking, |out| pack::words(out, &["ASKING"]));
+    }
+
+    /// Subscribes before what is asked, and gives up what is idle. What is asked says whether all that it is
+    /// about is subscribed to.
+    fn listen(&mut self, now: Time, op: &Op) {
+        for lock in self.channels.idle(now) {
+            let channel = self.codec.channel_of(&lock);
+            self.push(Awaited::Unsubscribed(lock), |out| {
+                pack::words(out, &[&b"SUNSUBSCRIBE"[..], &channel]);
+            });
+        }
+        let all = match op {
+            Op::Acquire(ask) => {
+                let silence = ask.wait.as_ref().map_or(Duration::ZERO, |wait| wait.silence);
+                let listens = self.listen_to(now, &ask.lock, ask.hold, false, silence);
+                if !listens {
+                    self.channels.polls(now, &ask.lock, ask.hold);
+                }
+                listens
+            }
+            Op::Convert(ask) => self.listen_to(now, &ask.lock, ask.hold, false, Duration::ZERO),
+            // Of a lock that is asked for by its record alone the slot is moving: it will be asked elsewhere.
+            Op::Beat(beats) => {
+                let mut all = true;
+                for beat in beats {
+                    let wanted = !beat.apart;
+                    all &= self.listen_to(now, &beat.lock, beat.hold, wanted, beat.silence);
+                }
+                all
+            }
+            _ => return,
+        };
+        self.codec.set_inbox(Inbox::Sharded(all));
+    }
+
+    /// Whether it is subscribed to the lock's channel from now on.
+    fn listen_to(
+        &mut self,
+        now: Time,
+        lock: &Name,
+        hold: HoldId,
+        wanted: bool,
+        silence: Duration,
+    ) -> bool {
+        match self.channels.used(now, lock, wanted, silence) {
+            Use::Open => true,
+            Use::Poll => false,
+            Use::Subscribe => {
+                if self.asking.contains(lock) {
+                    self.say_asking();
+                }
+                let channel = self.codec.channel_of(lock);
+                self.push(Awaited::Subscribed(lock.clone(), vec![hold]), |out| {
+                    pack::words(out, &[&b"SSUBSCRIBE"[..], &channel]);
+                });
+                true
+            }
+        }
+    }
+
+    /// Which locks' channels are subscribed to.
+    pub(super) fn channels(&mut self) -> &mut Channels {
+        &mut self.channels
+    }
+
+    /// This user may subscribe to none: what is asked from now on says so.
+    pub(super) fn refuse_channels(&mut self) {
+        self.channels.refuse();
+        self.codec.set_inbox(Inbox::Sharded(false));
+    }
+
+    /// A push says that a channel was opened or closed: whether it answers what was asked next.
+    pub(super) fn confirmed(&mut self, opened: bool, lock: &Name) -> bool {
+        let asked = match self.in_flight.front().map(|pending| &pending.what) {
+            Some(Awaited::Subscribed(asked, _)) if opened => asked == lock,
+            Some(Awaited::Unsubscribed(asked)) if !opened => asked == lock,
+            _ => false,
+        };
+        if asked {
+            self.in_flight.pop_front();
+        }
+        asked
     }
 
     /// Asks further on behalf of a request that was under way already.
@@ -194,7 +301,11 @@ impl Asked {
         self.reading = match &what {
             Awaited::Request(request, _) | Awaited::Round(request, ..) => Some(*request),
             // Its answer is theirs.
-            Awaited::Script(..) | Awaited::Asking | Awaited::Aside(_) => None,
+            Awaited::Script(..)
+            | Awaited::Asking
+            | Awaited::Aside(_)
+            | Awaited::Subscribed(..)
+            | Awaited::Unsubscribed(_) => None,
         };
         Some(what)
     }

@@ -97,11 +97,12 @@ impl Attempt {
         let (client, db, protocol) =
             (self.terms.client.clone(), self.terms.db, self.terms.protocol);
         let sought = matches!(self.terms.server, Server::Sought(_));
-        let master = (sought || self.terms.master) && !planted!(RoleNotAsked);
+        let master = (sought || self.terms.cluster) && !planted!(RoleNotAsked);
+        let cluster = self.terms.cluster;
         let (purpose, protocol) = match (self.wire, self.terms.sync) {
             (Wire::Sync, Some(terms)) => (Purpose::Grants { client, db, master, terms }, protocol),
             (Wire::Apart, _) => (Purpose::Pushes { channel }, Protocol::Resp2),
-            _ => (Purpose::Requests { client, channel, db, master }, protocol),
+            _ => (Purpose::Requests { client, channel, db, master, cluster }, protocol),
         };
         let mut greeting = Greeting::new(purpose, protocol, self.login.clone());
         let out = greeting.take();
@@ -116,7 +117,7 @@ impl Attempt {
             return Ok(Step::Say(wire, greeting.take()));
         };
         self.greeting = None;
-        let apart = wire == Wire::Main && !greeted.resp3;
+        let apart = wire == Wire::Main && !greeted.resp3 && greeted.inbox == Inbox::Polling;
         let mut sync = None;
         match wire {
             Wire::Main => self.main = Some(greeted),

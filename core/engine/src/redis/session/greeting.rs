@@ -10,7 +10,7 @@ use crate::redis::session::pack;
 use crate::redis::session::refusal::{NoSession, classify};
 use crate::redis::session::resp::Frame;
 use crate::redis::sync::{self, Naming, Question, Replicas};
-use crate::redis::{Codec, Inbox, Value};
+use crate::redis::{Codec, Inbox, Script, Value};
 use crate::secret::Secrets;
 
 /// What a connection is for.
@@ -26,6 +26,8 @@ pub enum Purpose {
         db: u32,
         /// Only a master will do: one that others named may have become a replica.
         master: bool,
+        /// It is of a cluster: where it has sharded channels, these are used and not `channel`.
+        cluster: bool,
     },
     /// For requests whose grants replicas confirm, beside a connection for requests, which has loaded the
     /// scripts.
@@ -75,6 +77,7 @@ enum Asked {
     Hello,
     Auth,
     Ping,
+    Version,
     Role,
     Name,
     Select,
@@ -204,6 +207,34 @@ impl Greeting {
         }
     }
 
+    fn is_of_cluster(&self) -> bool {
+        matches!(self.purpose, Purpose::Requests { cluster: true, .. })
+    }
+
+    /// Logged in without HELLO: a server of a cluster is asked for its version all the same.
+    fn logged_in(&mut self) {
+        match self.is_of_cluster() {
+            true => self.ask(Asked::Version, &["HELLO"]),
+            false => self.set_up(),
+        }
+    }
+
+    /// What HELLO says. Without RESP3 the channels would take a connection of their own, and one answer at
+    /// a time: there the client polls.
+    fn versed(&mut self, reply: &Value) {
+        if self.is_of_cluster() && has_shards(reply) {
+            self.greeted.inbox = Inbox::Sharded(self.greeted.resp3);
+        }
+        self.set_up();
+    }
+
+    fn scripts(&self) -> &'static [Script] {
+        match self.greeted.inbox {
+            Inbox::Sharded(_) => Codec::sharded_scripts(),
+            Inbox::Subscribed | Inbox::Polling => Codec::scripts(),
+        }
+    }
+
     /// Asks for all that the purpose needs, in one go.
     fn set_up(&mut self) {
         match self.purpose.clone() {
@@ -211,7 +242,7 @@ impl Greeting {
             Purpose::Pushes { channel } => {
                 self.ask(Asked::Subscribe, &[&b"SUBSCRIBE"[..], &channel]);
             }
-            Purpose::Requests { client, channel, db, master } => {
+            Purpose::Requests { client, channel, db, master, cluster: _ } => {
                 if master {
                     self.ask(Asked::Role, &["ROLE"]);
                 }
@@ -219,10 +250,10 @@ impl Greeting {
                 if db != 0 {
                     self.ask(Asked::Select, &["SELECT", &db.to_string()]);
                 }
-                for (at, script) in Codec::scripts().iter().enumerate() {
+                for (at, script) in self.scripts().iter().enumerate() {
                     self.ask(Asked::Script(at), &["SCRIPT", "LOAD", script.text]);
                 }
-                if self.greeted.resp3 {
+                if self.greeted.resp3 && self.greeted.inbox == Inbox::Polling {
                     self.ask(Asked::Subscribe, &[&b"SUBSCRIBE"[..], &channel]);
                 }
                 self.ask(Asked::Time, &["TIME"]);
@@ -255,12 +286,12 @@ impl Greeting {
                 Value::Error(_) => self.log_in(),
                 _ => {
                     self.greeted.resp3 = true;
-                    self.set_up();
+                    self.versed(&reply);
                 }
             },
             Asked::Auth => {
                 self.refuse("AUTH", reply)?;
-                self.set_up();
+                self.logged_in();
             }
             Asked::Ping => {
                 if let Value::Error(line) = &reply
@@ -268,8 +299,10 @@ impl Greeting {
                 {
                     return Err(classify("PING", line, &self.greeted.secrets));
                 }
-                self.set_up();
+                self.logged_in();
             }
+            // One that does not know HELLO is older than sharded channels.
+            Asked::Version => self.versed(&reply),
             Asked::Role => {
                 let reply = self.refuse("ROLE", reply)?;
                 let role = reply.array().and_then(|parts| parts.first()?.text());
@@ -282,7 +315,7 @@ impl Greeting {
             Asked::Name => {}
             Asked::Select => drop(self.refuse("SELECT", reply)?),
             Asked::Script(at) => {
-                let script = &Codec::scripts()[at];
+                let script = &self.scripts()[at];
                 match self.refuse("SCRIPT LOAD", reply)? {
                     Value::Bytes(sha) if sha == script.sha.as_bytes() => {}
                     _ => {
@@ -369,6 +402,14 @@ pub fn refuse(step: &str, reply: Value, secrets: &Secrets) -> Result<Value, NoSe
 pub fn time(reply: &Value) -> Result<u64, NoSession> {
     decode::time(reply)
         .ok_or_else(|| NoSession::misconfigured("TIME was answered with something that is no time"))
+}
+
+/// Whether HELLO says that the server has sharded channels, as they came with version 7.
+fn has_shards(reply: &Value) -> bool {
+    let pairs = reply.array().unwrap_or_default().chunks_exact(2);
+    let mut version = pairs.filter(|pair| pair[0].text() == Some("version"));
+    let major = version.next().and_then(|pair| pair[1].text()?.split('.').next()?.parse().ok());
+    major.is_some_and(|major: u32| major >= 7)
 }
 
 /// Whether RESP2 will do: an older server, a proxy, or a user who may not say HELLO.

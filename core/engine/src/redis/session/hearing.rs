@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use crate::event::Event;
+use crate::id::HoldId;
+use crate::name::Name;
 use crate::redis::cluster::{self, Redirect, Redirected};
 use crate::redis::session::asked::{Asked, Awaited};
 use crate::redis::session::greeting::Greeted;
@@ -10,7 +12,7 @@ use crate::redis::session::incoming::Incoming;
 use crate::redis::session::resp::Frame;
 use crate::redis::sync::Question;
 use crate::redis::{Codec, Command, ListStep, Listing, Value};
-use crate::reply::{Failure, Refusal, RefusalKind, Reply};
+use crate::reply::{Body, Failure, Push, Refusal, RefusalKind, Reply, Standing};
 use crate::request::{Op, RequestId};
 use crate::time::Time;
 
@@ -35,6 +37,8 @@ pub enum Heard {
     NoMessage(usize),
     /// The server refused ASKING: locks of slots that are moving are not served.
     NoAsking(String),
+    /// The user may not subscribe to channels of locks: waiting polls instead.
+    NoChannels(String),
 }
 
 /// What comes on one connection while it is up: hand it the bytes, and pass its events to the engine.
@@ -148,6 +152,11 @@ impl Hearing {
                         further |= self.round(id, op, listing, value, asked);
                     }
                     Some(Awaited::Script(_, requests)) => self.loaded(&requests, &value),
+                    Some(Awaited::Subscribed(lock, holds)) => {
+                        self.unsubscribed(&lock, holds, &value, asked);
+                    }
+                    // It is given up all the same.
+                    Some(Awaited::Unsubscribed(_)) => {}
                     Some(Awaited::Asking) => {
                         if let Value::Error(line) = &value {
                             let said = self.codec.shown(line).into_owned();
@@ -159,10 +168,20 @@ impl Hearing {
                         return Err(format!("the server answered what nobody asked: {value:?}"));
                     }
                 },
+                Frame::Push(values) if self.channel(&values, asked) => {}
                 Frame::Push(values) => self.push(&values),
             }
         }
         Ok(further)
+    }
+
+    /// Calls who has polled for a while; gives when to do so again. `now` is the time that requests are
+    /// asked at.
+    pub fn call_due(&mut self, now: Time, asked: &impl Guarded) -> Option<Time> {
+        while let Some((lock, hold)) = asked.with(|asked| asked.channels().call(now)) {
+            self.call(&lock, hold);
+        }
+        asked.with(|asked| asked.channels().next_call())
     }
 
     /// Takes what has come on the connection of the subscription.
@@ -217,12 +236,72 @@ impl Hearing {
                 self.reading = None;
                 return false;
             }
+            if line.starts_with("MOVED") {
+                let said = self.codec.shown(line);
+                let message = format!("{said} (it does not say where; a map of the slots may)");
+                let refusal = Refusal { kind: RefusalKind::Retry, message };
+                self.answer(request, Err(Failure::Refused(refusal)));
+                return false;
+            }
         }
         self.demoted |= matches!(&value, Value::Error(line) if line.starts_with("READONLY"))
             && self.age(now) >= DEMOTED_AFTER;
         let result = self.codec.decode(op, value);
+        let polls = match (op, &result) {
+            (Op::Acquire(ask), Ok(Reply { body: Body::Acquire(state), .. })) => {
+                state.standing == Standing::Queued
+                    && asked.with(|it| it.channels().lacks(&ask.lock))
+            }
+            _ => false,
+        };
         self.answer(request, result);
+        if let (Op::Acquire(ask), true) = (op, polls) {
+            // Its beat subscribes.
+            self.call(&ask.lock, ask.hold);
+        }
         false
+    }
+
+    /// Has the engine ask again at once.
+    fn call(&mut self, lock: &Name, hold: HoldId) {
+        self.events.push(Event::Push(Push::Changed { lock: lock.clone(), hold }));
+    }
+
+    /// A subscription was refused. What was asked behind it is, too, if the slot is elsewhere or the server
+    /// does not serve; otherwise this user may have none, and whoever relied on it polls.
+    fn unsubscribed(
+        &mut self,
+        lock: &Name,
+        holds: Vec<HoldId>,
+        said: &Value,
+        asked: &impl Guarded,
+    ) {
+        let Value::Error(line) = said else { return };
+        asked.with(|asked| asked.channels().closed(lock));
+        self.suspect |= cluster::is_suspect(line);
+        if cluster::is_suspect(line) || is_passing(line) {
+            return;
+        }
+        asked.with(Asked::refuse_channels);
+        self.heard.push(Heard::NoChannels(self.codec.shown(line).into_owned()));
+        holds.into_iter().for_each(|hold| self.call(lock, hold));
+    }
+
+    /// Takes a push that is about a lock's channel; false for any other.
+    fn channel(&mut self, values: &[Value], asked: &impl Guarded) -> bool {
+        let [Value::Bytes(kind), Value::Bytes(channel), _] = values else { return false };
+        let opened = kind == b"ssubscribe";
+        if !opened && kind != b"sunsubscribe" {
+            return false;
+        }
+        if let Some(lock) = self.codec.lock_of(channel)
+            && !asked.with(|asked| asked.confirmed(opened, &lock))
+            && !opened
+        {
+            // Unasked: the slot has moved, or the server is no master any more.
+            self.suspect |= asked.with(|asked| asked.channels().closed(&lock));
+        }
+        true
     }
 
     /// Takes one round of a listing; true when another one follows.
@@ -275,7 +354,9 @@ impl Hearing {
 
     fn push(&mut self, values: &[Value]) {
         match values {
-            [Value::Bytes(kind), Value::Bytes(_), Value::Bytes(payload)] if kind == b"message" => {
+            [Value::Bytes(kind), Value::Bytes(_), Value::Bytes(payload)]
+                if kind == b"message" || kind == b"smessage" =>
+            {
                 match self.codec.decode_push(payload) {
                     Some(push) => self.events.push(Event::Push(push)),
                     None => self.heard.push(Heard::Strange(payload.len())),
@@ -284,4 +365,10 @@ impl Hearing {
             _ => self.heard.push(Heard::NoMessage(values.len())),
         }
     }
+}
+
+/// Whether a server that says so serves nothing else now, either.
+fn is_passing(line: &str) -> bool {
+    let code = line.split(' ').next().unwrap_or_default();
+    matches!(code, "TRYAGAIN" | "LOADING" | "BUSY")
 }

@@ -53,8 +53,9 @@ pub struct Terms {
     pub protocol: Protocol,
     /// The server.
     pub server: Server,
-    /// Only a master will do. Of one that others name that is understood.
-    pub master: bool,
+    /// It is a server of a cluster: only a master will do, which is also understood of one that others
+    /// name, and its sharded channels are used, if it has them.
+    pub cluster: bool,
     /// What replicas are to confirm, on a connection of its own.
     pub sync: Option<sync::Terms>,
     /// Whether it is reached by TLS.

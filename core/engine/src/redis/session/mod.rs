@@ -6,6 +6,7 @@
 mod asked;
 mod attempt;
 mod backoff;
+mod channels;
 mod greeting;
 mod hearing;
 mod incoming;

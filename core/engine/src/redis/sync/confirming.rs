@@ -122,7 +122,7 @@ impl Confirming {
         for Gathered { request, .. } in ready {
             let lease = shortest_lease(&request.op).unwrap_or(bound * SHARE);
             bound = bound.min(lease / SHARE);
-            self.asked.ask(request);
+            self.asked.ask(now, request);
         }
         let mut owed = 1;
         self.asked.ask_aside(Question::Wait, &self.terms.wait(self.needed(), bound));

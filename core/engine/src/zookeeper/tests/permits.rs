@@ -69,7 +69,7 @@ fn all_is_taken_in_one_step_with_the_end_of_the_place_in_the_queue() {
     assert_eq!(parts[5..], [ZkWrite::Delete { path: own }]);
     talk.answer([made(&[lease(1, 0), lease(1, 1)], 100)]);
     let state = talk.state(request);
-    assert_eq!((state.standing, state.token, state.end), (Standing::Granted, 102_400, 102_400));
+    assert_eq!((state.standing, state.token, state.end), (Standing::Granted, 102_400, 103_423));
     let release = Release::new(name(), hold(1), USED);
     talk.ask(Op::Release(Release { mode: Mode::Permits { count: 2, of: 3 }, ..release }));
     assert_eq!(talk.parts().len(), 2, "both go back together");

@@ -256,6 +256,36 @@ fn maps_are_fetched_each_half_minute_and_sooner_by_suspicion_but_not_for_each() 
     assert!(host.asked.is_some() && host.now.since(begun) < SECOND);
 }
 
+/// A host numbers its connections as they come.
+#[test]
+fn a_server_whose_slots_a_newer_word_gave_to_another_takes_no_number() {
+    let mut host = Host::up();
+    host.handle(Input::Redirected(LaneId(1), redirected(false, 77, 2, &["a"])));
+    let mut older = thirds();
+    older.ranges.push(Range { first: 77, last: 77, node: node(9) });
+    assert_eq!(host.answers(older), []);
+    let said = host.handle(Input::Redirected(LaneId(1), redirected(false, 78, 8, &["a"])));
+    assert_eq!(said[0], Output::Open(LaneId(4), node(8)));
+}
+
+#[test]
+fn a_map_that_comes_late_is_taken_when_there_is_no_newer_one() {
+    let mut host = Host::new(&[1, 2]);
+    host.take();
+    let late = host.asked.take().unwrap();
+    host.now = host.now + LIMIT;
+    host.machine.wake(host.now);
+    host.take();
+    host.pass(MILLI * 300);
+    assert!(host.asked.as_ref().is_some_and(|other| *other != late), "the other one is asked");
+    let answer = Ok(thirds());
+    let said = host.handle(Input::Fetched { node: late.clone(), answer, silent: BTreeSet::new() });
+    assert!(said.contains(&Output::Open(LaneId(3), node(3))), "{said:?}");
+    let answer = Ok(topology(&[(0, SLOTS - 1, 9)]));
+    let said = host.handle(Input::Fetched { node: late, answer, silent: BTreeSet::new() });
+    assert_eq!(said, [], "nobody waits for that one");
+}
+
 #[test]
 fn nobody_who_answers_is_said_so_and_asked_again() {
     let mut host = Host::new(&[1, 2]);

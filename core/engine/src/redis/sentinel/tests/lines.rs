@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::Sentinel::{Away, Says, Silent};
+use super::Sentinel::{Away, Says, Server, Silent};
 use super::{Host, MILLI, Said, server};
 
 #[test]
@@ -54,6 +54,13 @@ fn one_that_answers_nothing_is_connected_to_anew_with_growing_pauses() {
     host.pass(Duration::from_secs(60));
     assert!((10..=12).contains(&host.dials), "{}", host.dials);
     let mut host = Host::new(&[Away]);
+    host.pass(Duration::from_secs(60));
+    assert!((60..=130).contains(&host.dials), "{}", host.dials);
+}
+
+#[test]
+fn one_that_is_no_sentinel_is_connected_to_anew_with_growing_pauses() {
+    let mut host = Host::new(&[Server]);
     host.pass(Duration::from_secs(60));
     assert!((60..=130).contains(&host.dials), "{}", host.dials);
 }

@@ -30,6 +30,8 @@ pub(super) enum Sentinel {
     Knows,
     /// Wants a password.
     Closed,
+    /// Is a Redis server, and no Sentinel.
+    Server,
     /// Takes connections and answers nothing.
     Silent,
     /// Cannot be reached.
@@ -47,6 +49,7 @@ impl Sentinel {
                 (Sentinel::Closed, ..) => "-NOAUTH Authentication required.\r\n".to_owned(),
                 (_, "HELLO", _) => "%0\r\n".to_owned(),
                 (_, "SUBSCRIBE", _) => subscribed(),
+                (Sentinel::Server, ..) => "-ERR unknown command 'SENTINEL'\r\n".to_owned(),
                 (_, "SENTINEL", Some("MASTER" | "REPLICAS")) => {
                     "-ERR No such master with that name\r\n".to_owned()
                 }

@@ -1,12 +1,12 @@
 use crate::error::ErrorKind;
 use crate::id::ClientId;
-use crate::redis::session::tests::{Answers, Reads, old, sound};
+use crate::redis::session::tests::{Answers, Reads, old, script, sound};
 use crate::redis::session::{Greeted, Greeting, Login, NoSession, Protocol, Purpose};
-use crate::redis::{Codec, Inbox, Value};
+use crate::redis::{Inbox, Value};
 
 fn requests(db: u32) -> Purpose {
     let client = ClientId::new(7, "a b").unwrap();
-    Purpose::Requests { client, channel: b"fl:inbox:7".to_vec(), db, master: false }
+    Purpose::Requests { client, channel: b"fl:inbox:7".to_vec(), db, master: false, cluster: false }
 }
 
 fn pushes() -> Purpose {
@@ -41,8 +41,7 @@ fn talk(mut greeting: Greeting, answers: Answers, cut: usize, until: usize) -> T
         for mut words in reads.commands(&out) {
             answer += &answers(&words);
             if words[0] == "SCRIPT" {
-                let script = Codec::scripts().iter().find(|script| script.text == words[2]);
-                words[2] = script.unwrap().name.to_owned();
+                words[2] = script(&words[2]).name.to_owned();
             }
             burst.push(words.join(" "));
         }
@@ -134,6 +133,52 @@ fn an_old_server_is_greeted_in_its_own_words_and_pushes_take_another_connection(
         assert_eq!(said.concat(), ["PING", "SUBSCRIBE fl:inbox:7"]);
         assert_eq!(apart.inbox, Inbox::Subscribed);
     }
+}
+
+/// As a server of a cluster says which version it is.
+fn of_version(version: &str, words: &[String]) -> String {
+    let pairs = format!("$7\r\nversion\r\n${}\r\n{version}\r\n", version.len());
+    match (words[0].as_str(), words.len()) {
+        ("HELLO", 1) => format!("*2\r\n{pairs}"),
+        ("HELLO", _) => format!("%1\r\n{pairs}"),
+        _ => sound(words),
+    }
+}
+
+fn in_cluster(protocol: Protocol) -> Greeting {
+    let Purpose::Requests { client, channel, .. } = requests(0) else { panic!() };
+    let purpose = Purpose::Requests { client, channel, db: 0, master: true, cluster: true };
+    Greeting::new(purpose, protocol, None)
+}
+
+#[test]
+fn in_a_cluster_the_version_decides_which_channels_there_are() {
+    let seven: Answers = |words| of_version("7.0.15", words);
+    let six: Answers = |words| of_version("6.2.14", words);
+    let ten: Answers = |words| of_version("10.1.0", words);
+    let mute: Answers = |words| match words[0].as_str() {
+        "HELLO" => "-ERR unknown command 'HELLO'\r\n".to_owned(),
+        _ => sound(words),
+    };
+    for (server, protocol, inbox) in [
+        (seven, Protocol::Auto, Inbox::Sharded(true)),
+        (ten, Protocol::Auto, Inbox::Sharded(true)),
+        (seven, Protocol::Resp2, Inbox::Sharded(false)),
+        (six, Protocol::Auto, Inbox::Subscribed),
+        (six, Protocol::Resp2, Inbox::Polling),
+        (mute, Protocol::Auto, Inbox::Polling),
+    ] {
+        let (said, greeted) = greeted(in_cluster(protocol), server);
+        assert_eq!(greeted.inbox, inbox, "{said:?}");
+        let subscribes = said.concat().iter().any(|it| it.starts_with("SUBSCRIBE"));
+        assert_eq!(subscribes, inbox == Inbox::Subscribed, "{said:?}");
+    }
+    // The scripts are those of the version; one server alone is not asked.
+    let loads = |said: Vec<Vec<String>>| said.concat().contains(&"SCRIPT LOAD acquire".to_owned());
+    assert!(loads(greeted(in_cluster(Protocol::Auto), seven).0));
+    let (said, alone) = greeted(auto(None), seven);
+    assert!(loads(said));
+    assert_eq!(alone.inbox, Inbox::Subscribed);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 use crate::event::Event;
 use crate::id::{ClientId, HoldId};
 use crate::name::Name;
-use crate::redis::session::tests::{Reads, sound};
+use crate::redis::session::tests::{Reads, script, sound};
 use crate::redis::session::{Asked, Greeted, Greeting, Guarded, Heard, Hearing, Protocol, Purpose};
 use crate::redis::{Codec, Inbox};
 use crate::reply::{Body, Failure, Push, RefusalKind, Released};
@@ -33,7 +33,7 @@ fn codec() -> Codec {
 /// What a sound server's greeting gives, `behind` being sent in the same breath.
 fn greeted(behind: &str) -> Greeted {
     let (client, channel) = (ClientId::new(7, "test").unwrap(), codec().channel().to_vec());
-    let purpose = Purpose::Requests { client, channel, db: 0, master: false };
+    let purpose = Purpose::Requests { client, channel, db: 0, master: false, cluster: false };
     let mut greeting = Greeting::new(purpose, Protocol::Auto, None);
     let mut reads = Reads::default();
     loop {
@@ -74,7 +74,7 @@ impl World {
     }
 
     fn ask(&self, id: u64, op: Op) {
-        self.host.with(|asked| asked.ask(Request { id: RequestId(id), op }));
+        self.host.with(|asked| asked.ask(START, Request { id: RequestId(id), op }));
     }
 
     /// Writes what is to be written; gives what the server answers to it.
@@ -84,10 +84,8 @@ impl World {
         let mut answers = String::new();
         for words in self.reads.commands(&bytes) {
             answers += &self.answer(&words);
-            let script =
-                Codec::scripts().iter().find(|script| words.contains(&script.sha.to_owned()));
             self.left.push(match words[0].as_str() {
-                "EVALSHA" => script.unwrap().name.to_owned(),
+                "EVALSHA" => script(&words[1]).name.to_owned(),
                 word => word.to_owned(),
             });
         }
@@ -335,4 +333,19 @@ fn a_new_connection_owes_nothing_of_the_one_before() {
     let said = world.flush();
     assert_eq!(world.hearing.receive(START, said.as_bytes(), &world.host), Ok(false));
     assert!(result(&world.hearing.events, 2).is_ok());
+}
+
+/// With `cluster-preferred-endpoint-type hostname`, and a master that was given none.
+#[test]
+fn a_redirect_that_does_not_say_where_to_may_pass_by_itself() {
+    let mut world = World::new();
+    world.hearing = Hearing::new(START, codec(), greeted(""), None).in_cluster();
+    world.ask(1, release("a"));
+    world.flush();
+    let said = b"-MOVED 77 ?:6379\r\n";
+    assert_eq!(world.hearing.receive(START, said, &world.host), Ok(false));
+    assert!(world.hearing.is_suspect(), "a map tells more");
+    let answer = result(&world.hearing.events, 1);
+    let Err(Failure::Refused(refusal)) = answer else { panic!("{answer:?}") };
+    assert_eq!(refusal.kind, RefusalKind::Retry, "{}", refusal.message);
 }

@@ -21,7 +21,7 @@ fn terms() -> Terms {
         db: 0,
         protocol: Protocol::Auto,
         server: Server::Fixed("host:6379".to_owned()),
-        master: false,
+        cluster: false,
         sync: None,
         tls: false,
         connect_timeout: LIMIT,
@@ -526,7 +526,7 @@ fn a_session_that_lives_is_kept_while_nobody_says_who_the_master_is() {
 fn confirmed(replicas: Replicas, disk: bool, answers: Answers) -> World {
     let (naming, timeout) = (Naming::Nodes, LIMIT);
     let sync = Some(sync::Terms { replicas, naming, timeout, disk });
-    let mut world = World::new(Terms { sync, master: true, ..terms() }, answers);
+    let mut world = World::new(Terms { sync, cluster: true, ..terms() }, answers);
     world.serve();
     world
 }

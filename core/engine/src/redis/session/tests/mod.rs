@@ -1,11 +1,12 @@
 //! A server of a few words, and the machines before it.
 
+mod channels;
 mod greeting;
 mod hearing;
 mod machine;
 
 use crate::redis::session::{Frame, Greeted, Greeting, Incoming, Protocol, Purpose};
-use crate::redis::{Codec, Value};
+use crate::redis::{Codec, Script, Value};
 
 /// What a server answers to a command, in bytes; nothing at all where it does not.
 pub(super) type Answers = fn(&[String]) -> String;
@@ -21,11 +22,16 @@ pub(super) fn sound(words: &[String]) -> String {
         }
         "TIME" => "*2\r\n$10\r\n1700000000\r\n$3\r\n123\r\n".to_owned(),
         "SCRIPT" => {
-            let script = Codec::scripts().iter().find(|script| script.text == words[2]).unwrap();
-            format!("$40\r\n{}\r\n", script.sha)
+            format!("$40\r\n{}\r\n", script(&words[2]).sha)
         }
         _ => "+OK\r\n".to_owned(),
     }
+}
+
+/// The script of this text, or that is called by this hash.
+pub(super) fn script(word: &str) -> &'static Script {
+    let mut all = Codec::scripts().iter().chain(Codec::sharded_scripts());
+    all.find(|script| word == script.text || word == script.sha).unwrap()
 }
 
 /// One that knows RESP2 only.

@@ -102,7 +102,7 @@ impl World {
         let id = RequestId(self.next);
         match Confirming::takes(&op) {
             true => self.confirming.borrow_mut().ask(Request { id, op }, &self.main),
-            false => self.main.ask(Request { id, op }),
+            false => self.main.ask(self.now, Request { id, op }),
         }
         id
     }

@@ -26,6 +26,7 @@ import java.util.function.Function;
 import java.util.function.LongConsumer;
 import java.util.function.LongFunction;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.redisson.Redisson;
 import org.redisson.api.RLock;
 import org.redisson.api.RPermitExpirableSemaphore;
@@ -57,6 +58,9 @@ record Side(
     private static final String UNLOCK =
             "if redis.call('GET', KEYS[1]) == ARGV[1] then"
                     + " return redis.call('DEL', KEYS[1]) end return 0";
+
+    /** What the URL of a cluster begins with, here as for ours. */
+    private static final String CLUSTER = "redis+cluster://";
 
     static Side open(String name, String url) {
         return switch (name) {
@@ -206,7 +210,12 @@ record Side(
 
     private static RedissonClient connect(String url) {
         Config config = new Config();
-        config.useSingleServer().setAddress(url);
+        if (url.startsWith(CLUSTER)) {
+            Stream.of(url.substring(CLUSTER.length()).split(","))
+                    .forEach(node -> config.useClusterServers().addNodeAddress("redis://" + node));
+        } else {
+            config.useSingleServer().setAddress(url);
+        }
         return Redisson.create(config);
     }
 
