@@ -17,8 +17,8 @@ use fencelock_bench::report::{
     DeploymentsReport, EnsembleReport, Part, QueueReport, Report, figures, put,
 };
 use fencelock_bench::{
-    Plan, Result, confirmed, cost, deployments, handoff, local, pair, queue, rivals, waiters, watchdog,
-    zookeeper,
+    Plan, Result, confirmed, cost, deployments, handoff, local, pair, queue, rivals, waiters,
+    watchdog, zookeeper,
 };
 use fencelock_testkit::{RedisCluster, RedisSentinels, RedisServer, ZooKeeper};
 use serde::Serialize;
