@@ -6,6 +6,7 @@
 pub mod bare;
 pub mod case;
 pub mod compare;
+pub mod confirmed;
 pub mod cost;
 pub mod deployments;
 pub mod driver;

@@ -17,8 +17,8 @@ use fencelock_bench::report::{
     DeploymentsReport, EnsembleReport, Part, QueueReport, Report, figures, put,
 };
 use fencelock_bench::{
-    Plan, Result, cost, deployments, handoff, local, pair, queue, rivals, waiters, watchdog,
-    zookeeper,
+    Plan, Result, confirmed, cost, deployments, handoff, local, pair, queue, rivals, waiters,
+    watchdog, zookeeper,
 };
 use fencelock_testkit::{RedisCluster, RedisSentinels, RedisServer, ZooKeeper};
 use serde::Serialize;
@@ -294,6 +294,7 @@ fn part(args: &Args) -> Result<Part> {
     plans.extend(pair::single(&url));
     plans.extend(pair::many(&url));
     plans.extend(handoff::plans(&program, &url));
+    plans.extend(confirmed::plans());
     let mut cases = Vec::new();
     for plan in plans {
         let name = plan.name;

@@ -101,6 +101,7 @@ pub(crate) fn prepare(resolved: Resolved) -> Result<(Client, Store)> {
     options.max_lease = store.longest_lease().unwrap_or(options.max_lease);
     options.check()?;
     store.count_with(&options);
+    options.confirm_grants = store.waits_for_replicas(options.request_timeout);
     let shared = Shared::new(options, &label, store.capabilities())?;
     if let Some(places) = store.places() {
         shared.with(|core, _| core.engine.set_places(places))?;

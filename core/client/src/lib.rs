@@ -103,8 +103,8 @@ pub mod cork;
 pub mod redis {
     pub use fencelock_redis::{
         Address, Cluster, Credentials, CredentialsFuture, Finding, Login, Node, Options, Protocol,
-        Quorum, QuorumStatus, Replica, Sentinel, SentinelSurvey, Severity, Standing, Survey, Tls,
-        Voter, survey,
+        Quorum, QuorumStatus, Replica, Replicas, Sentinel, SentinelSurvey, Severity, Standing,
+        Survey, Tls, Voter, survey,
     };
 
     pub use crate::survey::{quorum_init, quorum_status};

@@ -165,6 +165,23 @@ impl Store {
         }
     }
 
+    /// Whether others confirm what it grants. It waits for them for a third of `limit` at the most: what is
+    /// asked meanwhile waits as well, and a connection that is silent for longer than that is doubted.
+    pub(crate) fn waits_for_replicas(&mut self, limit: Duration) -> bool {
+        match self {
+            #[cfg(feature = "redis")]
+            Store::Redis(options) if options.sync_replicas.is_some() => {
+                options.sync_timeout = options.sync_timeout.min(limit / 3);
+                true
+            }
+            #[allow(unreachable_patterns)]
+            _ => {
+                let _ = limit;
+                false
+            }
+        }
+    }
+
     /// Whether a write to a connection that has broken raises SIGPIPE. The standard library asks
     /// the system not to, but not for what is written from several slices at once, which
     /// ZooKeeper's client does; the Redis store does not.

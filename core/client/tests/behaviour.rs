@@ -153,6 +153,68 @@ on_every_store! {
     }
 }
 
+/// Some of them where replicas confirm each grant.
+macro_rules! with_replicas {
+    ($($module:ident { $($case:ident,)* })*) => {
+        mod redis_confirmed { $($(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                if let Some(world) = crate::World::confirmed() {
+                    crate::suite::$module::$case(&world).await
+                }
+            }
+        )*)* }
+    };
+}
+
+with_replicas! {
+    exclusion {
+        p01_one_holder_at_a_time,
+        p02_tokens_rise_over_local_hand_offs_and_clients,
+        p02_tokens_rise_over_expiry,
+        p03_the_end_of_a_lost_guard_does_not_touch_its_successor,
+    }
+    reentry {
+        p05_a_shorter_inner_lease_does_not_cut_the_outer_one,
+        p05_branches_of_one_task_get_the_lock_together,
+        p05_re_entry_on_an_ended_hold_is_a_new_grant,
+    }
+    owners {
+        p06_an_explicit_owner_re_enters_from_another_client,
+        p06_a_ticket_joins_the_hold,
+    }
+    modes {
+        readers_hold_together_and_a_writer_alone,
+        a_writer_reads_on_and_a_lone_reader_writes,
+        an_upgrade_that_is_dropped_is_undone,
+        readers_and_permits_are_handed_on_together,
+        permits_are_counted_in_order,
+    }
+    leases {
+        p07_a_hold_is_renewed_until_released,
+        p07_extend_lengthens_and_never_shortens,
+        p07_many_holds_are_renewed_together,
+        p08_broken_holds_are_told,
+    }
+    waiting {
+        p09_an_unbounded_wait_is_served_on_release,
+        p09_two_hundred_waiters_of_one_client_are_served_in_order,
+        p09_clients_are_served_in_order,
+        p09_contended_tries_of_many_threads_never_hang,
+        p10_local_waiters_do_not_starve_another_client,
+    }
+    ending {
+        p11_waits_dropped_at_any_point_leave_the_lock_free,
+        p11_a_dropped_guard_is_released,
+        p11_close_tells_holds_cancels_waits_and_frees_the_lock,
+        p12_a_crashed_predecessor_is_told,
+    }
+    admin {
+        inspect_shows_holder_token_and_waiters_in_order,
+        one_client_serves_many_tasks_on_many_locks,
+    }
+}
+
 /// The same for blocking cases.
 macro_rules! blocking_on_every_store {
     ($($case:ident,)*) => {

@@ -52,6 +52,9 @@ pub struct Options {
     /// The longest lease. Default 7 days, which is the most; 60 s on a quorum, whose servers give no vote
     /// for so long when their memory is new.
     pub max_lease: Duration,
+    /// A grant that the store tells of unasked counts only once it has been asked for: the store may
+    /// forget what its replicas have not confirmed, and confirms what it answers. Default false.
+    pub confirm_grants: bool,
     /// How the store keeps holds. Follows from the store, not from taste.
     pub keeping: Keeping,
 }
@@ -81,6 +84,7 @@ impl Default for Options {
             max_waiters: 1_000_000,
             clock_slack: Duration::ZERO,
             max_lease: MAX_LEASE,
+            confirm_grants: false,
             keeping: Keeping::Leases,
         }
     }

@@ -207,6 +207,14 @@ pub enum Bug {
     ZkLeasesForgotten,
     /// Of several permits one is given back.
     ZkFirstLeaseReturned,
+    /// However few replicas confirmed, it counts.
+    WaitShortIgnored,
+    /// A grant that was pushed counts before any replica confirmed it.
+    PushedGrantUnconfirmed,
+    /// A replica that nobody named is counted in place of one that was.
+    NewcomerCounted,
+    /// Who reads and is let write does not wait for replicas.
+    UpgradeUnconfirmed,
 }
 
 thread_local! {

@@ -69,6 +69,14 @@ pub enum Standing {
         /// How many there are.
         of: u32,
     },
+    /// The store granted or renewed it, and may forget that: not enough of its replicas have it. It is to
+    /// be asked again or released, and never to be counted.
+    Unconfirmed {
+        /// How many replicas have it.
+        by: u32,
+        /// How many were to.
+        of: u32,
+    },
 }
 
 /// The state of one hold, as every reply about it carries it.

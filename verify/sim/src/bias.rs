@@ -52,6 +52,8 @@ pub enum Bias {
     /// Servers take over from each other that lack nothing, and whose clocks differ by no more than clients
     /// allow for.
     TakeOvers,
+    /// The same of servers that lack what was not confirmed: grants count once a replica has them.
+    Confirmed,
 }
 
 /// Each of [`Bias::APART`] has so many seeds: from once, twice, and so on this number on.
@@ -69,7 +71,7 @@ const BESIDES: [Bias; 7] = [
 
 impl Bias {
     /// Those whose seeds are no other plan's.
-    pub const APART: [Bias; 3] = [Bias::Readers, Bias::Permits, Bias::TakeOvers];
+    pub const APART: [Bias; 4] = [Bias::Readers, Bias::Permits, Bias::TakeOvers, Bias::Confirmed];
 
     /// The bias that a name stands for.
     pub fn named(name: &str) -> Option<Bias> {
@@ -87,6 +89,7 @@ impl Bias {
             "readers" => Bias::Readers,
             "permits" => Bias::Permits,
             "take-overs" => Bias::TakeOvers,
+            "confirmed" => Bias::Confirmed,
             _ => return None,
         })
     }
@@ -99,7 +102,7 @@ impl Bias {
     /// The stores that such runs are played on without being asked for one.
     pub fn stores(self) -> &'static [StoreKind] {
         match self {
-            Bias::TakeOvers => &[StoreKind::Record, StoreKind::Redis],
+            Bias::TakeOvers | Bias::Confirmed => &[StoreKind::Record, StoreKind::Redis],
             _ => &[StoreKind::Record, StoreKind::Redis, StoreKind::ZooKeeper],
         }
     }
@@ -245,6 +248,7 @@ impl Bias {
             }
             Bias::Rests => bend_rests(plan, dice),
             Bias::TakeOvers => bend_take_overs(plan, dice),
+            Bias::Confirmed => bend_confirmed(plan, dice),
             Bias::Readers => {
                 plan.draw_readers(dice);
                 if plan.seed.is_multiple_of(16) {
@@ -342,6 +346,24 @@ fn bend_take_overs(plan: &mut Plan, dice: &mut Dice) {
         let at = dice.between(10 * MS, plan.quiet_at - 1);
         let ahead = dice.between(0, slack);
         plan.faults.push((at, Fault::TakeOver { ahead, span: dice.between(MS, 200 * MS) }));
+    }
+    plan.faults.sort_by_key(|(at, _)| *at);
+}
+
+fn bend_confirmed(plan: &mut Plan, dice: &mut Dice) {
+    if plan.seed.is_multiple_of(2) {
+        plan.draw_readers(dice);
+    }
+    bend_take_overs(plan, dice);
+    plan.confirm(dice.pick(&[0, 50, 300]));
+    let (slack, lease) = (plan.options.clock_slack, plan.options.lease);
+    plan.faults.clear();
+    // Without any, nothing excuses what is left behind.
+    for _ in 0..dice.between(0, 4) {
+        let at = dice.between(10 * MS, plan.quiet_at - 1);
+        let lag = dice.between(0, 2 * lease.as_nanos() as u64);
+        let skew = dice.between(0, slack.as_micros() as u64) as i64;
+        plan.faults.push((at, Fault::Failover { lag, skew, span: dice.between(MS, 200 * MS) }));
     }
     plan.faults.sort_by_key(|(at, _)| *at);
 }

@@ -62,6 +62,8 @@ pub enum Cover {
     ClockRate,
     Restarted,
     FailoverSkewed,
+    /// A grant was not confirmed by a replica.
+    Unconfirmed,
     TakenOver,
     RepliedLate,
     Forgotten,
@@ -148,6 +150,7 @@ const NAMES: [(Cover, &str); Cover::COUNT] = [
     (Cover::ClockRate, "client's clock more than 0.1 % wrong"),
     (Cover::Restarted, "restarted with memory"),
     (Cover::FailoverSkewed, "failover to another clock"),
+    (Cover::Unconfirmed, "a grant that was not confirmed"),
     (Cover::TakenOver, "failover with everything, within the slack"),
     (Cover::RepliedLate, "reply late, past two claims"),
     (Cover::Forgotten, "idle lock forgotten after its retention"),

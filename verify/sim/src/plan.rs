@@ -180,6 +180,8 @@ pub struct Plan {
     pub latency: (u64, u64),
     /// What requests cost the store; nothing in most runs.
     pub cost: Option<Cost>,
+    /// Where a replica must have a grant before it counts: how many in a thousand it confirms too late.
+    pub short: Option<u64>,
     /// What messages suffer.
     pub hazards: Hazards,
     /// How callers behave.
@@ -251,6 +253,7 @@ impl Plan {
             push_pipe: dice.chance(400),
             latency: (20 * US, dice.pick(&[100 * US, 500 * US, 3 * MS, 12 * MS])),
             cost: None,
+            short: None,
             hazards: Hazards { stale_read: 30, stray: 300, ..Hazards::default() },
             habits: Habits {
                 attempt: dice.pick(&[50, 300]),
@@ -288,9 +291,15 @@ impl Plan {
         plan
     }
 
+    /// A replica must have a grant before it counts; of a thousand it confirms so many too late.
+    pub(crate) fn confirm(&mut self, short: u64) {
+        self.short = Some(short);
+        self.options.confirm_grants = true;
+    }
+
     /// Whether several may hold a name together.
     pub fn shares(&self) -> bool {
-        self.bias.shares()
+        self.bias.shares() || self.bias == Bias::Confirmed
     }
 
     /// The shortest lease that may be asked for, in nanoseconds.

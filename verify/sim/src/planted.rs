@@ -126,6 +126,10 @@ const fn zk_permits(row: u32, bug: Bug, what: &'static str) -> Planted {
     Planted { row: Row::Shared(row), what, place: Place::ZooKeeperShared(Bias::Permits, bug) }
 }
 
+const fn confirmed(row: u32, bug: Bug, what: &'static str) -> Planted {
+    Planted { row: Row::Deployed(row), what, place: Place::Shared(Bias::Confirmed, bug) }
+}
+
 /// The table.
 pub const TABLE: &[Planted] = &[
     code(1, Bug::ReleaseWithoutOwner, "a release ends whoever holds"),
@@ -145,6 +149,9 @@ pub const TABLE: &[Planted] = &[
     code(17, Bug::TryPassesWaiters, "a try takes what was handed to a waiter"),
     code(18, Bug::TokenOnlyCounts, "tokens only count, whatever the clock says"),
     code(19, Bug::FailoverNotExcused, "the checker is not told of a failover"),
+    confirmed(140, Bug::WaitShortIgnored, "too few replicas confirmed, and the grant counts"),
+    confirmed(144, Bug::PushedGrantUnconfirmed, "a pushed grant counts before a replica has it"),
+    confirmed(165, Bug::UpgradeUnconfirmed, "a reader writes before a replica knows"),
     Planted {
         row: Row::Deployed(172),
         what: "clocks of servers that take over from each other are taken to agree",

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fencelock_engine::Grant;
+use fencelock_engine::redis::sync::{Confirming, grants, judge};
 use fencelock_engine::reply::{
     Abandoned, Body, Broken, Failure, LockInfo, Push, RefusalKind, Reply, Standing,
 };
@@ -129,6 +130,22 @@ impl World {
         self.server.reach.sent = sent;
         self.server.reach.sent.clear();
         self.told_of_waiter(op, &result, conn, clock);
+        self.confirm(op, result)
+    }
+
+    /// What the client is told, where a replica must have what was granted. It has it from then on.
+    fn confirm(&mut self, op: &Op, mut result: Result<Reply, Failure>) -> Result<Reply, Failure> {
+        if let (Some(short), Ok(reply)) = (self.plan.short, &mut result)
+            && Confirming::takes(op)
+            && grants(&reply.body)
+        {
+            let by = if self.dice.chance(short) { 0 } else { 1 };
+            match by {
+                0 => self.cover.add(Cover::Unconfirmed),
+                _ => self.server.store.snapshot(),
+            }
+            judge(reply, by, 1);
+        }
         result
     }
 

@@ -55,6 +55,22 @@ fn permits_keep_their_promises() {
     }
 }
 
+/// Servers take over that lack what was not confirmed.
+#[test]
+fn what_replicas_confirm_outlives_a_failover() {
+    let (mut runner, mut tally) = (Runner::default(), Tally::default());
+    for seed in 1..=80 {
+        for kind in [StoreKind::Record, StoreKind::Redis] {
+            tally.add(&runner.run(Bias::Confirmed.next(seed), kind, Trace::silent()));
+        }
+    }
+    assert!(tally.broken.is_empty(), "{:#?}", tally.broken);
+    for case in ["failover while held", "a grant that was not confirmed", "readers together"] {
+        let met = tally.cover.rows().find(|(name, _)| *name == case).unwrap().1;
+        assert!(met > 50, "{case}: {met}");
+    }
+}
+
 /// Runs that the checks had taken for broken: an owner's hold lives again after a failover, and is made
 /// shared under a token of its old block; the clock stands behind, and operators break what is held, so
 /// that what is left of each block is left out.

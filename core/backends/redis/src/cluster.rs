@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use crate::options::{self, Address, Options};
 use crate::shared::Shared;
 use crate::word::Word;
-use crate::{listing, lookup, session};
+use crate::{listing, lookup, session, sync};
 
 /// A server may take so long to say which slots are whose, and no longer than a connection.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -318,7 +318,10 @@ impl Keeper {
     fn add(&self, lane: LaneId, node: &Node) -> Option<Arc<Shared>> {
         let codec = Codec::new(self.client.clone(), &self.options.prefix).ok()?.in_cluster();
         let (sink, words) = (Arc::clone(&self.inner.sink), self.inner.words.clone());
-        let shared = Arc::new(Shared::in_cluster(codec, sink, lane, words));
+        let shared = Shared::in_cluster(codec, sink, lane, words);
+        let terms = sync::terms(&self.options, &self.client).ok()?;
+        let terms = terms.map(|(terms, codec)| (terms, codec.in_cluster()));
+        let shared = Arc::new(shared.confirmed(terms));
         let mut lanes = self.inner.lanes.write().unwrap_or_else(PoisonError::into_inner);
         if lanes.len() + 1 != usize::from(lane.0) {
             return None;

@@ -37,6 +37,16 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
+    /// See [`forsake`].
+    pub(crate) fn forsake(&self) {
+        match self {
+            Stream::Tcp(stream) => forsake(stream),
+            Stream::Tls(stream) => forsake(&stream.get_ref().0.0),
+            #[cfg(unix)]
+            Stream::Unix(_) => {}
+        }
+    }
+
     /// Its descriptor, where sockets have one.
     pub(crate) fn descriptor(&self) -> Option<i32> {
         #[cfg(unix)]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fencelock_engine::options::{self, MIN_LEASE, Options as ClientOptions};
 use fencelock_engine::redis::session::{Login, Protocol};
+use fencelock_engine::redis::sync::{self, Naming, Replicas};
 use fencelock_engine::redis::{Codec, Node};
 use fencelock_engine::{Error, ErrorKind};
 
@@ -21,6 +22,9 @@ const MAX_LEASE: Duration = Duration::from_secs(60);
 
 /// More servers cost more than they forgive.
 const MOST_SERVERS: usize = 15;
+
+/// How long is waited for replicas unless asked otherwise.
+const SYNC_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -241,6 +245,12 @@ pub struct Options {
     pub protocol: Protocol,
     /// What the client counts with: the votes of a quorum are counted by it. A client sets its own.
     pub client: ClientOptions,
+    /// How many replicas are to have a grant before it counts. Default: nobody waits for any.
+    pub sync_replicas: Option<Replicas>,
+    /// How long is waited for them at the most, and never longer than a third of the lease. Default 1 s.
+    pub sync_timeout: Duration,
+    /// They are to have it on their disks (`WAITAOF`, from Redis 7.2 on). Default false.
+    pub sync_disk: bool,
 }
 
 impl Options {
@@ -258,6 +268,9 @@ impl Options {
             tls: Tls::default(),
             protocol: Protocol::Auto,
             client: ClientOptions::default(),
+            sync_replicas: None,
+            sync_timeout: SYNC_TIMEOUT,
+            sync_disk: false,
         }
     }
 
@@ -318,6 +331,17 @@ impl Options {
         Ok(options)
     }
 
+    /// What replicas are to confirm, if anything.
+    pub(crate) fn sync(&self) -> Option<sync::Terms> {
+        let naming = match &self.address {
+            Address::Sentinel(_) => Naming::Told,
+            Address::Cluster(_) => Naming::Nodes,
+            _ => Naming::Role,
+        };
+        let (timeout, disk) = (self.sync_timeout, self.sync_disk);
+        self.sync_replicas.map(|replicas| sync::Terms { replicas, naming, timeout, disk })
+    }
+
     /// Checks what can be checked without a server.
     ///
     /// # Errors
@@ -330,6 +354,22 @@ impl Options {
             return Err(invalid("backoff_min must be above zero and at most backoff_max"));
         }
         Codec::check_prefix(&self.prefix)?;
+        if self.sync_replicas == Some(Replicas::AtLeast(0)) {
+            return Err(invalid(
+                "sync_replicas must be a number of replicas from 1 on, or all: leave it out to wait for \
+                 none",
+            ));
+        }
+        if self.sync_timeout.is_zero() {
+            return Err(invalid("sync_timeout must be above zero, such as 1s"));
+        }
+        let waits = self.sync_replicas.is_some();
+        if !waits && (self.sync_disk || self.sync_timeout != SYNC_TIMEOUT) {
+            return Err(invalid(
+                "sync_timeout and sync_disk say how to wait for replicas: say for how many by \
+                 sync_replicas=1, or all",
+            ));
+        }
         if self.tls.cert.is_some() != self.tls.key.is_some() {
             return Err(invalid("tls_cert and tls_key belong together: give both or neither"));
         }
@@ -386,6 +426,9 @@ impl fmt::Debug for Options {
             .field("backoff_max", &self.backoff_max)
             .field("tls", &self.tls)
             .field("protocol", &self.protocol)
+            .field("sync_replicas", &self.sync_replicas)
+            .field("sync_timeout", &self.sync_timeout)
+            .field("sync_disk", &self.sync_disk)
             .finish()
     }
 }

@@ -17,6 +17,7 @@ use crate::connect::{self, Stream};
 use crate::link::{Link, Writer};
 use crate::quiet::Quiet;
 use crate::shared::Shared;
+use crate::sync::Line;
 
 const READ: usize = 16 << 10;
 
@@ -37,6 +38,8 @@ pub(crate) struct Pump {
     link: Arc<Link>,
     /// The connection of the subscription, when it is not the same.
     inbox: Option<Stream>,
+    /// The connection of the grants that replicas confirm.
+    sync: Option<Line>,
     sockets: Vec<i32>,
     chunk: Box<[u8]>,
     /// What the socket did not take at once, and how much of it is written.
@@ -73,9 +76,11 @@ impl Pump {
         codec: Codec,
         (stream, main): (Stream, Greeted),
         apart: Option<(Stream, Greeted)>,
+        sync: Option<Line>,
     ) -> Pump {
         let (inbox, apart) = apart.unzip();
         let streams = std::iter::once(&stream).chain(inbox.as_ref());
+        let streams = streams.chain(sync.as_ref().map(Line::stream));
         let sockets = streams.filter_map(Stream::descriptor).collect();
         let (reader, link) = split(stream);
         let hearing = Hearing::new(Time::ZERO, codec, main, apart);
@@ -85,6 +90,7 @@ impl Pump {
             reader,
             link: Arc::new(link),
             inbox,
+            sync,
             sockets,
             chunk: vec![0; READ].into_boxed_slice(),
             writing: None,
@@ -110,7 +116,13 @@ impl Pump {
     /// Answers for what is under way, and says why.
     pub(crate) fn finish(mut self, reason: String) {
         self.send_on();
-        self.shared.down(|asked| self.hearing.end(reason, asked));
+        let mut unread = Vec::new();
+        if let Some(sync) = self.sync.take() {
+            sync.end(&self.shared, &mut unread);
+        }
+        unread.extend(self.shared.down(|asked| self.hearing.end(reason, asked)));
+        // The engine hears of each before it hears that the connection is gone.
+        self.shared.deliver(&mut unread);
         self.shared.deliver(&mut self.hearing.events);
     }
 
@@ -125,6 +137,11 @@ impl Pump {
             self.send_on();
             self.log();
             if let Some(reason) = self.hearing.spent() {
+                return Poll::Ready(reason);
+            }
+            if let Some(sync) = &mut self.sync
+                && let Some(reason) = sync.spent()
+            {
                 return Poll::Ready(reason);
             }
             shared.waker.register(cx.waker());
@@ -145,6 +162,11 @@ impl Pump {
                 }
             }
             match self.read_main(cx) {
+                Poll::Ready(Err(reason)) => return Poll::Ready(reason),
+                Poll::Ready(Ok(())) => progress = true,
+                Poll::Pending => {}
+            }
+            match self.poll_sync(cx) {
                 Poll::Ready(Err(reason)) => return Poll::Ready(reason),
                 Poll::Ready(Ok(())) => progress = true,
                 Poll::Pending => {}
@@ -171,7 +193,12 @@ impl Pump {
     fn call(&mut self, cx: &mut Context<'_>) {
         loop {
             let now = self.shared.now();
-            let Some(next) = self.hearing.call_due(now, &*self.shared) else {
+            // Whoever polls is asked for where it asks.
+            let next = match &mut self.sync {
+                Some(sync) => sync.call_due(now, &self.shared, &mut self.hearing.events),
+                None => self.hearing.call_due(now, &*self.shared),
+            };
+            let Some(next) = next else {
                 self.alarm = None;
                 return;
             };
@@ -195,7 +222,8 @@ impl Pump {
     }
 
     fn log(&mut self) {
-        for heard in self.hearing.heard.drain(..) {
+        let aside = self.sync.as_mut().map(Line::heard).unwrap_or_default();
+        for heard in self.hearing.heard.drain(..).chain(aside) {
             match heard {
                 Heard::Forgotten(script) => {
                     tracing::info!(script, "the server forgot a script: loading it");
@@ -302,6 +330,12 @@ impl Pump {
         Poll::Ready(Ok(()))
     }
 
+    fn poll_sync(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
+        let now = self.now();
+        let Some(sync) = &mut self.sync else { return Poll::Pending };
+        sync.poll(now, &self.shared, &mut self.hearing.events, &mut self.chunk, cx)
+    }
+
     fn read_inbox(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
         let Some(stream) = &mut self.inbox else { return Poll::Pending };
         let mut buffer = ReadBuf::new(&mut self.chunk);
@@ -314,7 +348,10 @@ impl Pump {
 }
 
 /// What a read gave: nothing is the end.
-fn taken(polled: Poll<std::io::Result<()>>, buffer: &ReadBuf<'_>) -> Poll<Result<(), String>> {
+pub(crate) fn taken(
+    polled: Poll<std::io::Result<()>>,
+    buffer: &ReadBuf<'_>,
+) -> Poll<Result<(), String>> {
     match polled {
         Poll::Pending => Poll::Pending,
         Poll::Ready(Err(error)) => Poll::Ready(Err(match crate::tls::explain(&error) {

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use fencelock_engine::redis::Node;
 use fencelock_engine::redis::sentinel::{Input, Machine, Output, Terms};
 use fencelock_engine::redis::session::{Greeting, NoSession};
+use fencelock_engine::redis::sync::Replicas;
 use fencelock_engine::time::Time;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
@@ -19,6 +20,7 @@ use crate::tls;
 #[derive(Debug)]
 pub(crate) enum Word {
     Found(Node),
+    Replicas(u32),
     Nobody(NoSession),
     Moved(String),
 }
@@ -55,6 +57,7 @@ impl Sentinels {
             login: sentinel.login.clone(),
             protocol: options.protocol,
             tls: sentinel.sentinel_tls,
+            replicas: options.sync_replicas == Some(Replicas::All),
             map: sentinel.map.clone(),
             connect_timeout: options.connect_timeout,
             backoff_min: options.backoff_min,
@@ -101,6 +104,7 @@ impl Sentinels {
                     }
                     Output::Close(at) => self.lines[at] = Line::Closed,
                     Output::Found(node) => return Poll::Ready(Word::Found(node)),
+                    Output::Replicas(count) => return Poll::Ready(Word::Replicas(count)),
                     Output::Nobody(why) => return Poll::Ready(Word::Nobody(why)),
                     Output::Moved(reason) => return Poll::Ready(Word::Moved(reason)),
                 }

@@ -20,6 +20,7 @@ use crate::options::{Address, Options};
 use crate::pump::Pump;
 use crate::sentinels::{Sentinels, Word};
 use crate::shared::Shared;
+use crate::sync::Line;
 
 /// What one errand brought.
 enum Brought {
@@ -52,6 +53,7 @@ struct Host<'a> {
     errand: Option<Errand<'a>>,
     main: Option<Stream>,
     apart: Option<Stream>,
+    sync: Option<Stream>,
     pump: Option<Pump>,
 }
 
@@ -73,6 +75,7 @@ pub(crate) async fn run(options: Options, client: ClientId, shared: Arc<Shared>)
         server,
         cluster: shared.is_in_cluster(),
         charter: shared.charter().cloned(),
+        sync: shared.sync_terms(),
         tls: options.address.is_tls(),
         connect_timeout: options.connect_timeout,
         backoff_min: options.backoff_min,
@@ -90,6 +93,7 @@ pub(crate) async fn run(options: Options, client: ClientId, shared: Arc<Shared>)
         errand: None,
         main: None,
         apart: None,
+        sync: None,
         pump: None,
         shared,
     };
@@ -152,6 +156,10 @@ impl<'a> Host<'a> {
             Turn::Wake => return self.machine.wake(now),
             Turn::Doubt(doubted) => Input::Doubt(doubted),
             Turn::Said(Word::Found(node)) => Input::Found(node),
+            Turn::Said(Word::Replicas(count)) => {
+                self.shared.confirming(|it, _| it.name(count));
+                return;
+            }
             Turn::Said(Word::Nobody(why)) => Input::Failed(why),
             Turn::Said(Word::Moved(reason)) => Input::Moved(reason),
             Turn::Lost(reason) => {
@@ -182,6 +190,7 @@ impl<'a> Host<'a> {
         match wire {
             Wire::Main => &mut self.main,
             Wire::Apart => &mut self.apart,
+            Wire::Sync => &mut self.sync,
         }
     }
 
@@ -216,7 +225,8 @@ impl<'a> Host<'a> {
                     }));
                 }
                 Output::Abandon => {
-                    (self.errand, self.main, self.apart) = (None, None, None);
+                    self.errand = None;
+                    (self.main, self.apart, self.sync) = (None, None, None);
                 }
                 Output::GiveUp(reason) => {
                     tracing::warn!(server = %self.server, %reason, "connection given up");
@@ -252,9 +262,14 @@ impl<'a> Host<'a> {
 
     /// The session that was made takes requests from now on.
     fn up(&mut self, session: Session) {
-        let Session { node, mut codec, main, apart, inbox, denied } = session;
+        let Session { node, mut codec, main, apart, sync, inbox, denied } = session;
         codec.set_wide(self.shared.wide());
         let birth = codec.birth().cloned();
+        let replicas = sync.as_ref().map_or(0, |(_, greeted)| greeted.replicas);
+        let confirmed = self.sync.take().zip(sync).map(|(stream, (mut codec, greeted))| {
+            codec.set_wide(self.shared.wide());
+            Line::new(stream, codec, greeted, self.shared.is_in_cluster())
+        });
         handshake::told(denied.as_deref());
         self.server.clone_from(&self.dialled);
         let (stream, pushes) = (self.main.take(), self.apart.take());
@@ -264,8 +279,8 @@ impl<'a> Host<'a> {
         }
         let apart = pushes.zip(apart);
         tracing::info!(server = %self.server, ?inbox, separate = apart.is_some(), "connected");
-        let pump = Pump::new(Arc::clone(&self.shared), codec, (stream, main), apart);
-        self.shared.up(pump.link(), pump.sockets(), inbox, birth);
+        let pump = Pump::new(Arc::clone(&self.shared), codec, (stream, main), apart, confirmed);
+        self.shared.up(pump.link(), pump.sockets(), inbox, birth, replicas);
         self.pump = Some(pump);
     }
 }

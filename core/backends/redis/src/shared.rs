@@ -10,6 +10,7 @@ use atomic_waker::AtomicWaker;
 use fencelock_engine::event::Event;
 use fencelock_engine::redis::cluster::Redirected;
 use fencelock_engine::redis::session::{Asked, Guarded};
+use fencelock_engine::redis::sync::{self, Confirming};
 use fencelock_engine::redis::{Birth, Charter, Codec, Inbox, Wide};
 use fencelock_engine::reply::Failure;
 use fencelock_engine::request::{Request, RequestId};
@@ -47,6 +48,8 @@ struct Line {
 
 struct State {
     asked: Asked,
+    /// What replicas are to confirm, on a connection of its own.
+    confirming: Option<Confirming>,
     line: Option<Line>,
     watcher: Option<Arc<dyn Watcher>>,
     epoch: u64,
@@ -110,6 +113,7 @@ impl Shared {
         Shared {
             state: Mutex::new(State {
                 asked: Asked::new(codec),
+                confirming: None,
                 line: None,
                 watcher: None,
                 epoch: 0,
@@ -124,6 +128,31 @@ impl Shared {
             attention: AtomicBool::new(false),
             waker: AtomicWaker::new(),
         }
+    }
+
+    /// Grants are to be confirmed so.
+    #[must_use]
+    pub(crate) fn confirmed(self, terms: Option<(sync::Terms, Codec)>) -> Shared {
+        let wide = self.wide();
+        self.state().confirming = terms.map(|(terms, mut codec)| {
+            codec.set_wide(wide);
+            Confirming::new(terms, codec)
+        });
+        self
+    }
+
+    /// How grants are to be confirmed, if at all.
+    pub(crate) fn sync_terms(&self) -> Option<sync::Terms> {
+        self.state().confirming.as_ref().map(Confirming::terms)
+    }
+
+    /// Acts upon what replicas are to confirm, and upon what is asked beside that.
+    pub(crate) fn confirming<R>(
+        &self,
+        act: impl FnOnce(&mut Confirming, &mut Asked) -> R,
+    ) -> Option<R> {
+        let state = &mut *self.state();
+        state.confirming.as_mut().map(|confirming| act(confirming, &mut state.asked))
     }
 
     /// The time for what is asked: only channels of a cluster's locks need it.
@@ -178,18 +207,27 @@ impl Shared {
 
     /// Locks that are asked for here although their slot is elsewhere.
     pub(crate) fn asking(&self, locks: Vec<Name>) {
-        self.state().asked.add_asking(locks);
+        let state = &mut *self.state();
+        if let Some(confirming) = &mut state.confirming {
+            confirming.asked().add_asking(locks.clone());
+        }
+        state.asked.add_asking(locks);
     }
 
     /// There are none any more.
     pub(crate) fn settled(&self) {
-        self.state().asked.end_asking();
+        let state = &mut *self.state();
+        if let Some(confirming) = &mut state.confirming {
+            confirming.asked().end_asking();
+        }
+        state.asked.end_asking();
     }
 
     /// Nobody runs the connection any more: answers for what is under way.
     pub(crate) fn abandon(&self, reason: String) {
         let mut events = Vec::new();
-        self.down(|asked| asked.end(&mut events));
+        let confirming = self.down(|asked| asked.end(&mut events));
+        events.extend(confirming);
         events.push(Event::Down { reason });
         self.deliver(&mut events);
     }
@@ -217,7 +255,13 @@ impl Shared {
             state.refused.push(request.id);
             return;
         }
-        state.asked.ask(self.now(), request);
+        let now = self.now();
+        match &mut state.confirming {
+            Some(confirming) if Confirming::takes(&request.op) => {
+                confirming.ask(request, &state.asked);
+            }
+            _ => state.asked.ask(now, request),
+        }
     }
 
     /// Writes from the caller's own thread as far as the socket takes it, and leaves the rest to
@@ -231,6 +275,9 @@ impl Shared {
             drop(state);
             self.deliver(&mut failed(refused));
             state = self.state();
+        }
+        if state.confirming.as_ref().is_some_and(Confirming::is_due) {
+            self.call_pump();
         }
         let (link, epoch) = match &mut state.line {
             Some(line) if line.turn == Turn::Free && line.end.is_none() => {
@@ -283,7 +330,10 @@ impl Shared {
 
     /// The connection may be dead: see [`Asked::doubt`].
     pub(crate) fn doubt(&self, doubt: Doubt) {
-        if self.state().asked.doubt(doubt) {
+        let state = &mut *self.state();
+        let aside = state.confirming.as_ref().is_some_and(|it| it.owes(doubt.owed));
+        let owes = aside || state.asked.owes(doubt.owed);
+        if state.asked.doubt_of(doubt, owes) {
             self.call_pump();
         }
     }
@@ -312,6 +362,9 @@ impl Shared {
         {
             line.link.forsake();
         }
+        if let Some(confirming) = &mut state.confirming {
+            confirming.clear();
+        }
         state.asked.clear();
         state.refused.clear();
     }
@@ -325,12 +378,16 @@ impl Shared {
         sockets: Vec<i32>,
         inbox: Inbox,
         birth: Option<Birth>,
+        replicas: u32,
     ) {
         let mut state = self.state();
         state.epoch += 1;
         let epoch = state.epoch;
         state.asked.set_birth(birth);
         state.asked.begin(inbox);
+        if let Some(confirming) = &mut state.confirming {
+            confirming.begin(inbox, replicas);
+        }
         if !self.is_closed() {
             if let Some(watcher) = &state.watcher {
                 sockets.iter().for_each(|socket| watcher.watch(*socket));
@@ -339,15 +396,21 @@ impl Shared {
         }
     }
 
-    /// Takes no more requests; `end` answers for those under way.
-    pub(crate) fn down(&self, end: impl FnOnce(&mut Asked)) {
+    /// Takes no more requests; `end` answers for those under way, but for those that replicas were to
+    /// confirm: these answers are given.
+    pub(crate) fn down(&self, end: impl FnOnce(&mut Asked)) -> Vec<Event> {
+        let mut events = Vec::new();
         let mut state = self.state();
+        if let Some(confirming) = &mut state.confirming {
+            confirming.end(&mut events);
+        }
         if let Some(line) = state.line.take()
             && state.asked.is_owed()
         {
             line.link.forsake();
         }
         end(&mut state.asked);
+        events
     }
 
     /// Whether an answer is awaited.

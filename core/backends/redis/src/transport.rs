@@ -16,6 +16,7 @@ use crate::options::{Address, Options};
 use crate::quorum::Quorum;
 use crate::session;
 use crate::shared::Shared;
+use crate::sync;
 
 /// What Redis can do.
 pub const CAPABILITIES: Capabilities = Capabilities {
@@ -99,7 +100,8 @@ pub fn open(
     }
     let plain = !options.address.is_tls();
     let codec = Codec::new(client.clone(), &options.prefix)?;
-    let shared = Arc::new(Shared::new(codec, sink));
+    let shared = Shared::new(codec, sink).confirmed(sync::terms(&options, &client)?);
+    let shared = Arc::new(shared);
     let task = runtime.spawn(session::run(options, client, Arc::clone(&shared))).abort_handle();
     Ok(Arc::new(RedisTransport(Kind::One(One { shared, plain, task }))))
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use fencelock_engine::Error;
 use fencelock_engine::options::CLIENT_PARAMETERS;
 use fencelock_engine::redis::session::Protocol;
+use fencelock_engine::redis::sync::Replicas;
 use redis::IntoConnectionInfo;
 
 use crate::options::{Address, Options, invalid};
@@ -14,8 +15,8 @@ use crate::{sentinel_url, servers_url};
 impl Options {
     /// Reads `redis://user:password@host:port/db`, `rediss://…` (TLS) or
     /// `redis+unix:///path?db=0&user=…&pass=…`, with the query parameters `prefix`,
-    /// `connect_timeout`, `backoff_min`, `backoff_max`, `protocol` (2 or 3), `tls_ca`, `tls_cert`
-    /// and `tls_key`; or `redis+sentinel://user:password@h1,h2:26379,h3/master/db`, also
+    /// `connect_timeout`, `backoff_min`, `backoff_max`, `protocol` (2 or 3), `tls_ca`, `tls_cert`,
+    /// `tls_key`, `sync_replicas` (a number, or all), `sync_timeout` and `sync_disk` (yes or no); or `redis+sentinel://user:password@h1,h2:26379,h3/master/db`, also
     /// `rediss+sentinel://…`, with `sentinel_user`, `sentinel_password`, `sentinel_tls` (yes or no) and
     /// `map` (`seen=host:port,…`) besides; or `redis+cluster://user:password@h1,h2:7000`, also
     /// `rediss+cluster://…`, with `map` besides; or `redis+quorum://user:password@h1,h2,h3/db`, also
@@ -106,9 +107,8 @@ fn take_parameters(
         match name.as_ref() {
             "db" | "user" | "pass" if unix => theirs.push((name.into_owned(), value.into_owned())),
             "prefix" | "connect_timeout" | "backoff_min" | "backoff_max" | "protocol"
-            | "tls_ca" | "tls_cert" | "tls_key" => {
-                ours.push((name.into_owned(), value.into_owned()))
-            }
+            | "tls_ca" | "tls_cert" | "tls_key" | "sync_replicas" | "sync_timeout"
+            | "sync_disk" => ours.push((name.into_owned(), value.into_owned())),
             "sentinel_user" | "sentinel_password" | "sentinel_tls" if sentinels => {
                 ours.push((name.into_owned(), value.into_owned()))
             }
@@ -123,8 +123,9 @@ fn take_parameters(
             _ => {
                 return Err(invalid(format!(
                     "the Redis URL has an unknown parameter '{name}': known are prefix, \
-                     backoff_min, backoff_max, protocol, tls_ca, tls_cert, tls_key{}, and the \
-                     client's {CLIENT_PARAMETERS}",
+                     backoff_min, backoff_max, protocol, tls_ca, tls_cert, tls_key, \
+                     sync_replicas, sync_timeout, sync_disk{}, and the client's \
+                      {CLIENT_PARAMETERS}",
                     match several {
                         None if unix => ", db, user, pass",
                         None => "",
@@ -165,11 +166,33 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), Error> {
                 _ => return Err(invalid("protocol must be 2 or 3")),
             };
         }
+        "sync_replicas" => options.sync_replicas = replicas(value)?,
+        "sync_timeout" => options.sync_timeout = duration(name, value)?,
+        "sync_disk" => {
+            options.sync_disk = match value {
+                "yes" => true,
+                "no" => false,
+                _ => return Err(invalid("sync_disk must be yes or no")),
+            };
+        }
         "tls_ca" => options.tls.ca = Some(PathBuf::from(value)),
         "tls_cert" => options.tls.cert = Some(PathBuf::from(value)),
         _ => options.tls.key = Some(PathBuf::from(value)),
     }
     Ok(())
+}
+
+fn replicas(value: &str) -> Result<Option<Replicas>, Error> {
+    match value {
+        "all" => Ok(Some(Replicas::All)),
+        "0" => Ok(None),
+        _ => match value.parse() {
+            Ok(count) => Ok(Some(Replicas::AtLeast(count))),
+            Err(_) => Err(invalid(
+                "sync_replicas must be how many replicas are to confirm a grant, such as 1, or all",
+            )),
+        },
+    }
 }
 
 fn duration(name: &str, value: &str) -> Result<Duration, Error> {

@@ -92,8 +92,9 @@ impl Watch {
                 let queued = || Queued { lock: lock.clone(), told: None };
                 self.queued.entry(hold).or_insert_with(queued);
             }
-            // A late repetition says nothing about what an earlier one did.
-            Standing::Late => {}
+            // A late repetition says nothing about what an earlier one did; and here nothing is confirmed
+            // by anybody else.
+            Standing::Late | Standing::Unconfirmed { .. } => {}
             Standing::Contended
             | Standing::Released
             | Standing::Gone

@@ -70,6 +70,29 @@ impl World {
         Some(World { url, _folder: None })
     }
 
+    /// The same, where a replica confirms each grant.
+    pub fn confirmed() -> Option<World> {
+        static SERVERS: OnceLock<[RedisServer; 2]> = OnceLock::new();
+        if skip_servers() {
+            return None;
+        }
+        let servers = SERVERS.get_or_init(|| {
+            let master = RedisServer::start().unwrap();
+            let primary = format!("replicaof 127.0.0.1 {}", master.port());
+            let replica = RedisServer::builder().config(&primary).start().unwrap();
+            [master, replica]
+        });
+        let user = format!("team-{}", fresh());
+        let prefix = format!("{user}:");
+        let mut acl = team_acl(&user, &prefix);
+        acl.extend(["+wait", "+role"].map(str::to_owned));
+        servers[0].cli(&acl.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+        let login = format!("{user}:a-long-password");
+        let options = format!("prefix={prefix}&sync_replicas=all");
+        let url = format!("redis://{login}@{}?{options}", servers[0].address());
+        Some(World { url, _folder: None })
+    }
+
     /// The same on the master that Sentinels name.
     pub fn sentinel() -> Option<World> {
         static ALL: OnceLock<RedisSentinels> = OnceLock::new();

@@ -9,6 +9,7 @@ use crate::engine::entry::At;
 use crate::engine::flight::{Beaten, Flight, Purpose};
 use crate::engine::lent::Awaited;
 use crate::engine::slab::Key;
+use crate::engine::words::unconfirmed;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Effect, Note, Outcome};
 use crate::hold::{How, LossReason};
@@ -262,6 +263,12 @@ impl<C: Clone> Engine<C> {
         let Some(entry) = self.entries.get_mut(key) else { return };
         if entry.parting.is_some() {
             return self.advance(now, key);
+        }
+        if let Standing::Unconfirmed { by, of } = state.standing {
+            let reason = unconfirmed(by, of);
+            entry.trouble = Some(reason.clone());
+            self.note_failure(key, &reason);
+            return self.beat_again(now, key);
         }
         entry.tries = 0;
         entry.trouble = None;

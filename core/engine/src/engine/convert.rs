@@ -7,6 +7,7 @@ use crate::engine::call::CallKind;
 use crate::engine::entry::{At, Conversion};
 use crate::engine::flight::{Flight, Purpose};
 use crate::engine::slab::Key;
+use crate::engine::words::unconfirmed;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Converted, Outcome};
 use crate::hold::{CallKey, HoldKey, LockKey, LossReason};
@@ -277,6 +278,13 @@ impl<C: Clone> Engine<C> {
                 if entry.tries > 2 {
                     self.convert_later(now, key);
                 }
+                self.advance(now, key);
+            }
+            // As one that was not answered.
+            Standing::Unconfirmed { by, of } => {
+                entry.trouble = Some(unconfirmed(by, of));
+                entry.copies.expose(sent.to, sent.not_after, now);
+                self.convert_later(now, key);
                 self.advance(now, key);
             }
             _ => self.vanish(now, key, LossReason::Gone),

@@ -9,6 +9,7 @@ use crate::engine::flight::{Asked, Purpose};
 use crate::engine::lanes::MOVES;
 use crate::engine::release::Step;
 use crate::engine::slab::Key;
+use crate::engine::words::unconfirmed;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Note, Outcome};
 use crate::hold::{How, LossReason};
@@ -102,7 +103,11 @@ impl<C: Clone> Engine<C> {
         state: State,
     ) {
         let Some(entry) = self.entries.get_mut(key) else { return };
-        entry.tries = if state.standing == Standing::Late { entry.tries + 1 } else { 0 };
+        entry.tries = match state.standing {
+            Standing::Late => entry.tries + 1,
+            Standing::Unconfirmed { .. } => entry.tries,
+            _ => 0,
+        };
         entry.trouble = None;
         // The release that went along was executed first, whatever became of the acquire.
         if state.standing != Standing::Late
@@ -144,6 +149,14 @@ impl<C: Clone> Engine<C> {
             }
             Standing::Deadlock => self.deadlocked(now, key),
             Standing::Doomed { of } => self.doomed(now, key, of),
+            Standing::Unconfirmed { by, of } => {
+                // The store has it: it is asked for again, or given back.
+                if let Some(entry) = self.entries.get_mut(key) {
+                    entry.at = At::Unclear;
+                    entry.trouble = Some(unconfirmed(by, of));
+                }
+                self.after_failure(now, key);
+            }
             Standing::NotHeld => {
                 if let Some(entry) = self.entries.get_mut(key) {
                     entry.at = if entry.exposed_until > 0 { At::Unclear } else { At::Nowhere };
@@ -413,12 +426,17 @@ impl<C: Clone> Engine<C> {
             }
             Push::Changed { hold, .. } => {
                 let Some(key) = self.entry_of(hold) else { return };
-                if let Some(entry) = self.entries.get_mut(key) {
-                    entry.called = true;
-                }
-                self.beat_by(key, now);
+                self.look_again(now, key);
             }
         }
+    }
+
+    /// The store's word makes the next beat leave at once, whose answer tells.
+    fn look_again(&mut self, now: Time, key: Key) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.called = true;
+        }
+        self.beat_by(key, now);
     }
 
     /// A grant by hand-off. It counts from the last answer that said 'queued', and only if it was
@@ -440,6 +458,9 @@ impl<C: Clone> Engine<C> {
         }
         if push.token <= entry.queued_last && !planted!(LatePushCounted) {
             return;
+        }
+        if self.options.confirm_grants && !planted!(PushedGrantUnconfirmed) {
+            return self.look_again(now, key);
         }
         entry.at = At::Held;
         entry.token = push.token;

@@ -44,3 +44,13 @@ pub(super) fn timed_out(mode: Mode) -> Error {
     };
     Error::new(ErrorKind::TimedOut, text)
 }
+
+/// The store did what was asked, and may forget it.
+pub(super) fn unconfirmed(by: u32, of: u32) -> String {
+    let replicas = if of == 1 { "replica" } else { "replicas" };
+    format!(
+        "the store granted it, but of {of} {replicas} that must have it (sync_replicas) {by} confirmed \
+         that in time, so it does not count, and is given back: see which replica is down or lags \
+         ('INFO replication' at the master), mend or remove that, or ask for fewer"
+    )
+}

@@ -18,6 +18,7 @@ mod push;
 mod script;
 pub mod sentinel;
 pub mod session;
+pub mod sync;
 mod value;
 mod wide;
 mod words;

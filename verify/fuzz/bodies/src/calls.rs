@@ -423,8 +423,14 @@ fn state(bytes: &mut Bytes<'_>) -> State {
         10 => Standing::Gone,
         _ => {
             let of = 1 + u32::from(bytes.byte() >> 6);
-            let last = [Standing::Deadlock, Standing::Doomed { of }];
-            [Standing::Released, Standing::NotHeld, last[0], last[1]][bytes.below(4)]
+            let last = [
+                Standing::Released,
+                Standing::NotHeld,
+                Standing::Deadlock,
+                Standing::Doomed { of },
+                Standing::Unconfirmed { by: of - 1, of },
+            ];
+            last[bytes.below(5)]
         }
     };
     let (token, end) = block(bytes);

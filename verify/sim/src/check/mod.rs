@@ -220,6 +220,16 @@ impl Checks {
     /// The store forgot a lock, or all of them.
     pub fn forgets(&mut self, at: Instant, clock: u64, lock: Option<usize>) {
         self.breaks(at, lock);
+        self.forgets_of(clock, lock);
+    }
+
+    /// The store forgot what its replicas had not confirmed. That was granted to nobody: whoever holds a lock
+    /// keeps others out.
+    pub fn forgets_unconfirmed(&mut self, clock: u64) {
+        self.forgets_of(clock, None);
+    }
+
+    fn forgets_of(&mut self, clock: u64, lock: Option<usize>) {
         self.shown.fill((HoldId(0), 0));
         self.token.forgets(clock, lock);
         self.queue.disturbed(lock);

@@ -330,6 +330,7 @@ impl Client {
             server: Server::Fixed(node.to_string()),
             cluster: true,
             charter: None,
+            sync: None,
             tls: false,
             connect_timeout: CONNECT,
             backoff_min: self.backoff[0],

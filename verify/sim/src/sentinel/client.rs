@@ -57,6 +57,7 @@ impl Client {
             login: None,
             protocol: Protocol::Auto,
             tls: false,
+            replicas: false,
             map: BTreeMap::new(),
             connect_timeout: limit,
             backoff_min: least,
@@ -70,6 +71,7 @@ impl Client {
             server: session::Server::Sought("the master".to_owned()),
             cluster: false,
             charter: None,
+            sync: None,
             tls: false,
             connect_timeout: limit,
             backoff_min: least,
@@ -179,6 +181,8 @@ impl Client {
             Output::Close(to) => return self.wishes.push(Wish::Close(Wire::Sentinel(to))),
             Output::Found(node) => session::Input::Found(node),
             Output::Nobody(why) => session::Input::Failed(why),
+            // Nobody asks for these.
+            Output::Replicas(_) => return,
             Output::Moved(reason) => session::Input::Moved(reason),
         };
         self.session.handle(at(now), input);

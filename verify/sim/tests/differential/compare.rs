@@ -106,6 +106,7 @@ impl Counts {
             Standing::NotHeld => "not held",
             Standing::Deadlock => "deadlock",
             Standing::Doomed { .. } => "doomed",
+            Standing::Unconfirmed { .. } => "unconfirmed",
         });
         if state.publish_failed {
             self.see("publish failed");

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fencelock_engine::redis::session::{Asked, Awaited, Guarded as _};
+use fencelock_engine::redis::sync::{Naming, Replicas, Terms};
 use fencelock_engine::redis::{Codec, Inbox};
-use fencelock_engine::reply::{Body, Reply};
+use fencelock_engine::reply::{Body, Reply, Standing, State};
 use fencelock_engine::request::RequestId;
 use fencelock_engine::transport::{Doubt, Sink};
 use fencelock_engine::{Acquired, Ask, ClientId, Effect, Engine, Event, Name, Options, Time};
@@ -59,12 +60,7 @@ enum Step {
 impl World {
     /// Two requests are on their way, and nothing has been answered for long.
     fn new() -> World {
-        let engine = Engine::new(Options::default(), [7; 32]).unwrap();
-        let engine = Arc::new(Engines(Mutex::new((engine, Time::ZERO))));
-        let codec = Codec::new(ClientId::new(1, "").unwrap(), "fl:").unwrap();
-        let shared = Shared::new(codec, engine.clone());
-        let mut world = World { engine, shared, read: Vec::new(), forgotten: None, doubt: None };
-        world.up();
+        let mut world = World::with(None);
         for call in [1, 2] {
             let (engine, now) = &mut *world.engine.0.lock().unwrap();
             engine.inspect(*now, &Name::new("a").unwrap(), call);
@@ -74,9 +70,20 @@ impl World {
         world
     }
 
+    fn with(terms: Option<Terms>) -> World {
+        let engine = Engine::new(Options::default(), [7; 32]).unwrap();
+        let engine = Arc::new(Engines(Mutex::new((engine, Time::ZERO))));
+        let codec = || Codec::new(ClientId::new(1, "").unwrap(), "fl:").unwrap();
+        let terms = terms.map(|terms| (terms, codec()));
+        let shared = Shared::new(codec(), engine.clone()).confirmed(terms);
+        let mut world = World { engine, shared, read: Vec::new(), forgotten: None, doubt: None };
+        world.up();
+        world
+    }
+
     fn up(&mut self) {
         let link = Arc::new(Link::new(Writer::Pump));
-        self.shared.up(link, Vec::new(), Inbox::Subscribed, None);
+        self.shared.up(link, Vec::new(), Inbox::Subscribed, None, 0);
         self.shared.deliver(&mut vec![Event::Up { now: EPOCH }]);
     }
 
@@ -191,4 +198,33 @@ fn an_answer_ends_the_doubt_of_both() {
         world.step(step);
     }
     assert!(world.shared.is_doubted());
+}
+
+#[test]
+fn what_replicas_are_to_confirm_is_owed_as_well() {
+    let (replicas, naming) = (Replicas::AtLeast(1), Naming::Role);
+    let terms = Terms { replicas, naming, timeout: Duration::from_secs(1), disk: false };
+    // Before it has left, after that, and as an answer that waits for replicas.
+    for steps in 0..3 {
+        let mut world = World::with(Some(terms));
+        assert!(!world.engine_doubts());
+        if steps > 0 {
+            let left = world.shared.confirming(|it, main| it.advance(Time::ZERO, main));
+            assert!(left.is_some());
+        }
+        if steps > 1 {
+            let asked = world.shared.confirming(|it, _| it.asked().answered()).unwrap();
+            let Some(Awaited::Request(request, _)) = asked else { panic!("{asked:?}") };
+            let granted = State { token: 5, ..State::bare(Standing::Granted) };
+            let result = Ok(Reply { now: EPOCH, body: Body::Acquire(granted) });
+            let event = Event::Reply { request, result };
+            let passed = world.shared.confirming(|it, _| it.hear(vec![event], Vec::new()));
+            assert_eq!(passed, Some(Vec::new()));
+        }
+        world.engine.0.lock().unwrap().1 = Time::ZERO + SILENCE;
+        for step in [Step::Wake, Step::Tell] {
+            world.step(step);
+        }
+        assert!(world.shared.is_doubted(), "{steps}");
+    }
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use fencelock_engine::ErrorKind;
 
-use crate::{Address, Login, Options, Protocol};
+use crate::{Address, Login, Options, Protocol, Replicas};
 
 fn refused(url: &str) -> String {
     let error = Options::from_url(url).expect_err(url);
@@ -153,4 +153,31 @@ fn a_quorum_is_named_by_all_of_its_servers() {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{wrong}");
         assert!(error.message().contains(why), "{wrong}: {error}");
     }
+}
+
+#[test]
+fn replicas_are_waited_for_where_that_is_said() {
+    let plain = Options::from_url("redis://h").unwrap();
+    assert_eq!((plain.sync_replicas, plain.sync_disk), (None, false));
+    assert_eq!(plain.sync_timeout, Duration::from_secs(1));
+    assert_eq!(Options::from_url("redis://h?sync_replicas=0").unwrap().sync_replicas, None);
+    for (url, replicas) in [
+        ("redis://h?sync_replicas=2", Replicas::AtLeast(2)),
+        ("redis+sentinel://h/m?sync_replicas=all", Replicas::All),
+        ("redis+cluster://h?sync_replicas=all&sync_timeout=1m", Replicas::All),
+    ] {
+        assert_eq!(Options::from_url(url).unwrap().sync_replicas, Some(replicas), "{url}");
+    }
+    let all = Options::from_url("redis://h?sync_replicas=1&sync_timeout=50ms&sync_disk=yes");
+    let all = all.unwrap();
+    assert_eq!((all.sync_timeout, all.sync_disk), (Duration::from_millis(50), true));
+    assert!(refused("redis://h?sync_replicas=-1").contains("sync_replicas must be"));
+    assert!(refused("redis://h?sync_replicas=most").contains("or all"));
+    assert!(refused("redis://h?sync_replicas=1&sync_timeout=0s").contains("sync_timeout"));
+    assert!(refused("redis://h?sync_replicas=1&sync_disk=true").contains("yes or no"));
+    for alone in ["sync_disk=yes", "sync_timeout=2s"] {
+        assert!(refused(&format!("redis://h?{alone}")).contains("sync_replicas=1"), "{alone}");
+    }
+    let none = Options { sync_replicas: Some(Replicas::AtLeast(0)), ..plain };
+    assert!(none.check().unwrap_err().message().contains("from 1 on"));
 }

@@ -17,6 +17,7 @@ const CHANNEL: &str = "+switch-master";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Subscribe,
+    Replicas,
     Epoch,
     /// The second half of a question that was put at this moment.
     Address(Time),
@@ -54,6 +55,8 @@ pub(super) struct Line {
     pub ask_at: Time,
     /// What it said last, on this connection.
     pub answer: Option<Answer>,
+    /// How many replicas of the master it named last, on this connection.
+    pub replicas: Option<u32>,
     /// Why there was no connection, or no answer, and when that became known.
     pub failure: Option<(Time, NoSession)>,
 }
@@ -69,6 +72,7 @@ impl Line {
             epoch: None,
             ask_at: now,
             answer: None,
+            replicas: None,
             failure: None,
         }
     }
@@ -117,14 +121,18 @@ impl Line {
     pub fn fail(&mut self, now: Time, why: NoSession, again: Time) {
         self.state = State::Away(again);
         self.asked.clear();
-        (self.answer, self.epoch) = (None, None);
+        (self.answer, self.epoch, self.replicas) = (None, None, None);
         self.failure = Some((now, why));
     }
 
-    /// The question for the master, in bytes.
-    pub fn ask(&mut self, now: Time, master: &str, out: &mut Vec<u8>) {
+    /// The question for the master, and for how many `replicas` it has, in bytes.
+    pub fn ask(&mut self, now: Time, master: &str, replicas: bool, out: &mut Vec<u8>) {
         if self.asked.is_empty() {
             self.since = now;
+        }
+        if replicas {
+            words(out, &[report::REPLICAS[0], report::REPLICAS[1], master]);
+            self.asked.push_back(Asked::Replicas);
         }
         for (command, asked) in
             [(report::EPOCH, Asked::Epoch), (report::ADDRESS, Asked::Address(now))]
@@ -140,6 +148,7 @@ impl Line {
         now: Time,
         bytes: &[u8],
         master: &str,
+        replicas: bool,
         out: &mut Vec<u8>,
     ) -> Result<Heard, NoSession> {
         match &mut self.state {
@@ -156,7 +165,7 @@ impl Line {
                 }
                 self.state = State::Ready(Box::new(greeted));
                 self.since = now;
-                self.ask(now, master, out);
+                self.ask(now, master, replicas, out);
             }
             State::Ready(greeted) => greeted.incoming.extend(bytes),
         }
@@ -191,6 +200,10 @@ impl Line {
         match asked {
             // One that may not subscribe is asked all the same.
             Asked::Subscribe => Ok(None),
+            Asked::Replicas => {
+                self.replicas = report::replicas(reply, secrets)?.or(self.replicas);
+                Ok(None)
+            }
             Asked::Epoch => {
                 self.epoch = report::epoch(reply, secrets)?;
                 Ok(None)

@@ -35,6 +35,8 @@ pub struct Terms {
     pub protocol: Protocol,
     /// Whether they are reached by TLS.
     pub tls: bool,
+    /// Whether they are asked, too, how many replicas the master has.
+    pub replicas: bool,
     /// By which address a server is reached that Sentinels see by another.
     pub map: BTreeMap<Node, Node>,
     /// How long making a connection to a Sentinel, and its answer, may take.
@@ -71,6 +73,8 @@ pub enum Output {
     Close(usize),
     /// This is the master: the answer to [`Input::Seek`].
     Found(Node),
+    /// So many replicas the master has, those that are down included.
+    Replicas(u32),
     /// Nobody knows who the master is: the other answer.
     Nobody(NoSession),
     /// The server of the session, or the one that was found last if there is none, is the master no more,
@@ -89,6 +93,8 @@ pub struct Machine {
     known: Option<Report>,
     /// Since when most of them say a lower one, and none says otherwise.
     behind: Option<Time>,
+    /// How many replicas there are, as was said last.
+    replicas: u32,
     /// The one that was found last.
     found: Option<Node>,
     /// The server of the session that is up. While it is doubted another one may be found.
@@ -109,6 +115,7 @@ impl Machine {
             random: ChaCha8Rng::from_seed(seed),
             known: None,
             behind: None,
+            replicas: 0,
             found: None,
             with: None,
             seek: None,
@@ -191,7 +198,7 @@ impl Machine {
     fn ask(&mut self, now: Time, at: usize) {
         let mut out = Vec::new();
         let line = &mut self.lines[at];
-        line.ask(now, &self.terms.master, &mut out);
+        line.ask(now, &self.terms.master, self.terms.replicas, &mut out);
         line.ask_at = asked_again(now);
         self.outputs.push_back(Output::Say(at, out));
     }
@@ -200,7 +207,8 @@ impl Machine {
         let mut out = Vec::new();
         let Some(line) = self.lines.get_mut(at) else { return };
         let was_ready = line.is_ready();
-        let heard = line.receive(now, bytes, &self.terms.master, &mut out);
+        let (master, replicas) = (&self.terms.master, self.terms.replicas);
+        let heard = line.receive(now, bytes, master, replicas, &mut out);
         if !was_ready && line.is_ready() {
             line.ask_at = asked_again(now);
         }
@@ -217,6 +225,7 @@ impl Machine {
                 if heard.switched {
                     self.ask(now, at);
                 }
+                self.count_replicas();
                 self.look(now);
             }
             Err(why) => {
@@ -231,6 +240,15 @@ impl Machine {
         let Some(line) = self.lines.get_mut(at) else { return };
         let again = now + line.backoff.next(random);
         line.fail(now, why, again);
+    }
+
+    /// The most that any of them names, as it said last: one may have heard of a replica before others.
+    fn count_replicas(&mut self) {
+        let named = self.lines.iter().filter_map(|line| line.replicas).max();
+        if let Some(named) = named.filter(|named| *named != self.replicas) {
+            self.replicas = named;
+            self.outputs.push_back(Output::Replicas(named));
+        }
     }
 
     /// Whether what is said now makes another server the master than the client goes by.

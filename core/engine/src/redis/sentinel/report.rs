@@ -28,6 +28,21 @@ pub(super) const EPOCH: [&str; 2] = ["SENTINEL", "MASTER"];
 /// The command that tells the address, in a failover the new one.
 pub(super) const ADDRESS: [&str; 2] = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME"];
 
+/// The command that tells the replicas, those that are down included.
+pub(super) const REPLICAS: [&str; 2] = ["SENTINEL", "REPLICAS"];
+
+/// How many there are, out of the answer to [`REPLICAS`]; `None` where there is no such master.
+pub(super) fn replicas(reply: Value, secrets: &Secrets) -> Result<Option<u32>, NoSession> {
+    if let Value::Error(line) = &reply
+        && line.contains("No such master")
+    {
+        return Ok(None);
+    }
+    let reply = refuse("SENTINEL REPLICAS", reply, secrets)?;
+    let replicas = reply.array().and_then(|all| u32::try_from(all.len()).ok());
+    replicas.map(Some).ok_or_else(|| strange("SENTINEL REPLICAS"))
+}
+
 /// The epoch out of the answer to [`EPOCH`]; `None` where there is no such master.
 pub(super) fn epoch(reply: Value, secrets: &Secrets) -> Result<Option<u64>, NoSession> {
     if let Value::Error(line) = &reply

@@ -10,6 +10,7 @@ use crate::name::Name;
 use crate::redis::session::channels::{Channels, Use};
 use crate::redis::session::outbox::Outbox;
 use crate::redis::session::pack;
+use crate::redis::sync::Question;
 use crate::redis::{Birth, Codec, Command, Inbox, Listing, Script, Wide};
 use crate::reply::Failure;
 use crate::request::{Op, Request, RequestId};
@@ -35,6 +36,8 @@ pub enum Awaited {
     Script(&'static str, Vec<RequestId>),
     /// For ASKING, of whose answer only a refusal is of interest.
     Asking,
+    /// For a question beside the requests.
+    Aside(Question),
     /// For a subscription to a lock's channel, which these holds hear by.
     Subscribed(Name, Vec<HoldId>),
     /// For the end of one.
@@ -47,7 +50,10 @@ impl Awaited {
         match self {
             Awaited::Request(id, _) | Awaited::Round(id, ..) => *id == request,
             Awaited::Script(_, ids) => ids.contains(&request),
-            Awaited::Asking | Awaited::Subscribed(..) | Awaited::Unsubscribed(_) => false,
+            Awaited::Asking
+            | Awaited::Aside(_)
+            | Awaited::Subscribed(..)
+            | Awaited::Unsubscribed(_) => false,
         }
     }
 }
@@ -121,7 +127,10 @@ impl Asked {
                     };
                     events.push(Event::Reply { request, result: Err(failure) });
                 }
-                Awaited::Asking | Awaited::Subscribed(..) | Awaited::Unsubscribed(_) => {}
+                Awaited::Asking
+                | Awaited::Aside(_)
+                | Awaited::Subscribed(..)
+                | Awaited::Unsubscribed(_) => {}
                 // The server said that it did not execute these.
                 Awaited::Script(_, requests) => {
                     let failed = |request| Event::Reply { request, result: Err(Failure::NotSent) };
@@ -179,6 +188,11 @@ impl Asked {
             _ => Awaited::Request(request.id, request.op),
         };
         self.ask_on(awaited, &command);
+    }
+
+    /// Asks beside the requests.
+    pub fn ask_aside<W: AsRef<[u8]>>(&mut self, question: Question, words: &[W]) {
+        self.push(Awaited::Aside(question), |out| pack::words(out, words));
     }
 
     fn say_asking(&mut self) {
@@ -299,6 +313,7 @@ impl Asked {
             // Its answer is theirs.
             Awaited::Script(..)
             | Awaited::Asking
+            | Awaited::Aside(_)
             | Awaited::Subscribed(..)
             | Awaited::Unsubscribed(_) => None,
         };
@@ -309,11 +324,33 @@ impl Asked {
     /// late is none, and false: the engine has been passed one since, or it will be, or the connection
     /// is another.
     pub fn doubt(&mut self, doubt: Doubt) -> bool {
-        let owes = self.reading == Some(doubt.owed)
-            || self.in_flight.iter().any(|pending| pending.what.is_for(doubt.owed));
+        let owes = self.owes(doubt.owed);
+        self.doubt_of(doubt, owes)
+    }
+
+    /// The same, where it may be that the answer is owed on a connection beside this one.
+    pub fn doubt_of(&mut self, doubt: Doubt, owes: bool) -> bool {
         let counts = owes && self.told == doubt.heard;
         self.doubted |= counts;
         counts
+    }
+
+    /// Whether the answer to this request is owed.
+    pub fn owes(&self, request: RequestId) -> bool {
+        self.reading == Some(request) || self.awaits(request)
+    }
+
+    /// Whether the server has yet to answer this request.
+    pub fn awaits(&self, request: RequestId) -> bool {
+        self.in_flight.iter().any(|pending| pending.what.is_for(request))
+    }
+
+    /// The last release of this lock whose answer is owed.
+    pub fn releases(&self, lock: &Name) -> Option<RequestId> {
+        self.in_flight.iter().rev().find_map(|pending| match &pending.what {
+            Awaited::Request(id, Op::Release(release)) if release.lock == *lock => Some(*id),
+            _ => None,
+        })
     }
 
     /// Whether the engine doubts the connection.

@@ -30,8 +30,10 @@ pub(super) struct Attempt {
     /// The server that was named for it, where it has to be found.
     pub(super) node: Option<Node>,
     login: Option<Login>,
-    /// The connection of the requests, once it is ready.
+    /// The connections that are ready, and which one is being made.
     main: Option<Greeted>,
+    apart: Option<Greeted>,
+    wire: Wire,
     /// The first words on the connection that is being made.
     greeting: Option<Greeting>,
 }
@@ -39,7 +41,8 @@ pub(super) struct Attempt {
 impl Attempt {
     pub(super) fn new(terms: &Terms, since: Time, limit: Duration) -> Attempt {
         let terms = terms.clone();
-        Attempt { terms, since, limit, node: None, login: None, main: None, greeting: None }
+        let (main, apart, wire) = (None, None, Wire::Main);
+        Attempt { terms, since, limit, node: None, login: None, main, apart, wire, greeting: None }
     }
 
     fn codec(&self) -> Result<Codec, NoSession> {
@@ -49,11 +52,6 @@ impl Attempt {
 
     pub(super) fn until(&self) -> Time {
         self.since + self.limit
-    }
-
-    /// Which connection is being made.
-    fn wire(&self) -> Wire {
-        if self.main.is_none() { Wire::Main } else { Wire::Apart }
     }
 
     /// The server, as errors name it.
@@ -99,46 +97,61 @@ impl Attempt {
 
     pub(super) fn dialled(&mut self) -> Result<Step, NoSession> {
         let channel = self.codec()?.channel().to_vec();
-        let (purpose, protocol) = match self.wire() {
-            Wire::Main => {
-                let (client, db) = (self.terms.client.clone(), self.terms.db);
-                let sought = matches!(self.terms.server, Server::Sought(_));
-                let master = (sought || self.terms.cluster) && !planted!(RoleNotAsked);
-                let (cluster, charter) = (self.terms.cluster, self.terms.charter.clone());
-                let purpose = Purpose::Requests { client, channel, db, master, cluster, charter };
-                (purpose, self.terms.protocol)
-            }
-            Wire::Apart => (Purpose::Pushes { channel }, Protocol::Resp2),
+        let (client, db, protocol) =
+            (self.terms.client.clone(), self.terms.db, self.terms.protocol);
+        let sought = matches!(self.terms.server, Server::Sought(_));
+        let master = (sought || self.terms.cluster) && !planted!(RoleNotAsked);
+        let (cluster, charter) = (self.terms.cluster, self.terms.charter.clone());
+        let (purpose, protocol) = match (self.wire, self.terms.sync) {
+            (Wire::Sync, Some(terms)) => (Purpose::Grants { client, db, master, terms }, protocol),
+            (Wire::Apart, _) => (Purpose::Pushes { channel }, Protocol::Resp2),
+            _ => (Purpose::Requests { client, channel, db, master, cluster, charter }, protocol),
         };
         let mut greeting = Greeting::new(purpose, protocol, self.login.clone());
         let out = greeting.take();
         self.greeting = Some(greeting);
-        Ok(Step::Say(self.wire(), out))
+        Ok(Step::Say(self.wire, out))
     }
 
     pub(super) fn received(&mut self, bytes: &[u8]) -> Result<Step, NoSession> {
-        let wire = self.wire();
+        let wire = self.wire;
         let Some(greeting) = &mut self.greeting else { return Ok(Step::Say(wire, Vec::new())) };
         let Some(greeted) = greeting.receive(bytes)? else {
             return Ok(Step::Say(wire, greeting.take()));
         };
         self.greeting = None;
-        let (main, apart) = match self.main.take() {
-            None if !greeted.resp3 && greeted.inbox == Inbox::Polling => {
-                self.main = Some(greeted);
-                return Ok(Step::Dial(Wire::Apart));
-            }
-            None => (greeted, None),
-            Some(main) => (main, Some(greeted)),
+        let apart = wire == Wire::Main && !greeted.resp3 && greeted.inbox == Inbox::Polling;
+        let mut sync = None;
+        match wire {
+            Wire::Main => self.main = Some(greeted),
+            Wire::Apart => self.apart = Some(greeted),
+            Wire::Sync => sync = Some(greeted),
+        }
+        let next = match sync {
+            None if apart => Some(Wire::Apart),
+            None if self.terms.sync.is_some() => Some(Wire::Sync),
+            _ => None,
+        };
+        if let Some(wire) = next {
+            self.wire = wire;
+            return Ok(Step::Dial(wire));
+        }
+        let (Some(main), apart) = (self.main.take(), self.apart.take()) else {
+            return Err(NoSession::Later("no connection was made".to_owned()));
         };
         let subscription = apart.as_ref().unwrap_or(&main);
         let (inbox, denied) = (subscription.inbox, subscription.denied.clone());
-        let mut codec = self.codec()?;
-        codec.set_inbox(inbox);
-        codec.set_secrets(main.secrets.clone());
-        codec.set_birth(main.birth.clone());
+        let codec = || {
+            let mut codec = self.codec()?;
+            codec.set_inbox(inbox);
+            codec.set_secrets(main.secrets.clone());
+            codec.set_birth(main.birth.clone());
+            Ok(codec)
+        };
+        let sync = sync.map(|greeted| Ok((codec()?, greeted))).transpose()?;
+        let codec = codec()?;
         let apart = apart.filter(|_| inbox == Inbox::Subscribed);
         let node = self.node.clone();
-        Ok(Step::Ready(Box::new(Session { node, codec, main, apart, inbox, denied })))
+        Ok(Step::Ready(Box::new(Session { node, codec, main, apart, sync, inbox, denied })))
     }
 }

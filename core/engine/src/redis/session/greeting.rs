@@ -10,6 +10,7 @@ use crate::redis::session::login::{Login, Protocol};
 use crate::redis::session::pack;
 use crate::redis::session::refusal::{NoSession, classify};
 use crate::redis::session::resp::Frame;
+use crate::redis::sync::{self, Naming, Question, Replicas};
 use crate::redis::{Birth, Charter, Codec, Inbox, Script, Value, run_of};
 use crate::secret::Secrets;
 
@@ -30,6 +31,18 @@ pub enum Purpose {
         cluster: bool,
         /// It is a server of such a quorum.
         charter: Option<Charter>,
+    },
+    /// For requests whose grants replicas confirm, beside a connection for requests, which has loaded the
+    /// scripts.
+    Grants {
+        /// Who asks.
+        client: ClientId,
+        /// The database's number.
+        db: u32,
+        /// Only a master will do.
+        master: bool,
+        /// What counts as confirmed.
+        terms: sync::Terms,
     },
     /// For pushes alone, beside a connection without RESP3.
     Pushes {
@@ -53,6 +66,8 @@ pub struct Greeted {
     pub now: u64,
     /// What the server said of itself, where it is one of a quorum.
     pub birth: Option<Birth>,
+    /// How many replicas were named; 0 where that was not asked.
+    pub replicas: u32,
     /// What came after the last answer.
     pub incoming: Incoming,
     /// Pushes that came between the answers.
@@ -77,6 +92,9 @@ enum Asked {
     Info,
     /// Of this run.
     Birth(String),
+    /// Whether the server can wait for replicas.
+    Waits,
+    Replicas(Question),
 }
 
 /// The first words on one connection, without I/O: write what [`Greeting::take`] gives, hand
@@ -108,6 +126,7 @@ impl Greeting {
                 denied: None,
                 now: 0,
                 birth: None,
+                replicas: 0,
                 incoming: Incoming::default(),
                 early: Vec::new(),
                 secrets,
@@ -256,6 +275,22 @@ impl Greeting {
                 }
                 self.ask(Asked::Time, &["TIME"]);
             }
+            Purpose::Grants { client, db, master, terms } => {
+                if master {
+                    self.ask(Asked::Role, &["ROLE"]);
+                }
+                self.ask(Asked::Name, &["CLIENT", "SETNAME", &shown_name(&client)]);
+                if db != 0 {
+                    self.ask(Asked::Select, &["SELECT", &db.to_string()]);
+                }
+                self.ask(Asked::Waits, terms.probe());
+                if terms.replicas == Replicas::All {
+                    self.ask(Asked::Replicas(Question::Role), Question::Role.words());
+                    if terms.naming == Naming::Nodes {
+                        self.ask(Asked::Replicas(Question::Nodes), Question::Nodes.words());
+                    }
+                }
+            }
         }
     }
 
@@ -309,6 +344,15 @@ impl Greeting {
                     }
                 }
             }
+            Asked::Waits => self.waits(reply)?,
+            Asked::Replicas(question) => {
+                let reply = self.refuse(question.words()[0], reply)?;
+                let named = match question {
+                    Question::Nodes => sync::named_in_cluster(&reply),
+                    _ => sync::named_in_role(&reply),
+                };
+                self.greeted.replicas = self.greeted.replicas.max(named.unwrap_or(0));
+            }
             Asked::Subscribe => self.subscribed(&reply)?,
             Asked::Time => {
                 let reply = self.refuse("TIME", reply)?;
@@ -332,7 +376,7 @@ impl Greeting {
     fn charter(&self) -> Option<&Charter> {
         match &self.purpose {
             Purpose::Requests { charter, .. } => charter.as_ref(),
-            Purpose::Pushes { .. } | Purpose::Questions => None,
+            _ => None,
         }
     }
 
@@ -371,6 +415,23 @@ impl Greeting {
         })?;
         (self.greeted.now, self.greeted.birth) = (now, Some(birth));
         Ok(())
+    }
+
+    /// A server that cannot wait as it is to is of no use, however many replicas it has.
+    fn waits(&self, reply: Value) -> Result<(), NoSession> {
+        let disk = matches!(&self.purpose, Purpose::Grants { terms, .. } if terms.disk);
+        let why = match &reply {
+            Value::Error(line) if disk && line.contains("unknown command") => {
+                "sync_disk=yes needs WAITAOF, which Redis has from 7.2 on and this server has not: \
+                 upgrade the servers, or leave sync_disk out"
+            }
+            Value::Error(line) if disk && line.contains("appendonly") => {
+                "sync_disk=yes needs the append-only file, which is off at this server: set 'appendonly \
+                 yes' there and at its replicas, or leave sync_disk out"
+            }
+            _ => return self.refuse(if disk { "WAITAOF" } else { "WAIT" }, reply).map(drop),
+        };
+        Err(NoSession::misconfigured(why))
     }
 
     /// A user who may not subscribe polls.

@@ -11,6 +11,7 @@ use crate::redis::session::asked::{Asked, Awaited};
 use crate::redis::session::greeting::Greeted;
 use crate::redis::session::incoming::Incoming;
 use crate::redis::session::resp::Frame;
+use crate::redis::sync::Question;
 use crate::redis::{Codec, Command, ListStep, Listing, Value};
 use crate::reply::{Body, Failure, Push, Refusal, RefusalKind, Reply, Standing};
 use crate::request::{Op, RequestId};
@@ -52,6 +53,8 @@ pub struct Hearing {
     pub events: Vec<Event>,
     /// What a log may tell.
     pub heard: Vec<Heard>,
+    /// What was answered to questions beside the requests.
+    pub aside: Vec<(Question, Value)>,
     /// Whose answer is being read: a panic there must not swallow it.
     reading: Option<RequestId>,
     since: Time,
@@ -74,6 +77,7 @@ impl Hearing {
             apart: apart.map(|greeted| greeted.incoming).unwrap_or_default(),
             events: vec![Event::Up { now: main.now }],
             heard: Vec::new(),
+            aside: Vec::new(),
             reading: None,
             since: now,
             demoted: false,
@@ -86,6 +90,20 @@ impl Hearing {
             hearing.push(&values);
         }
         hearing
+    }
+
+    /// Begins on a connection beside another one, which tells that it is up, or down.
+    #[must_use]
+    pub fn beside(mut self) -> Hearing {
+        self.events.clear();
+        self
+    }
+
+    /// Such a one has ended: what was not read to its end is not known.
+    pub fn end_beside(&mut self, events: &mut Vec<Event>) {
+        let unread = self.reading.take();
+        events
+            .extend(unread.map(|request| Event::Reply { request, result: Err(Failure::Unknown) }));
     }
 
     /// The server is one of a cluster: what it sends to others is told by [`Hearing::redirected`], and
@@ -156,6 +174,7 @@ impl Hearing {
                             self.heard.push(Heard::NoAsking(said));
                         }
                     }
+                    Some(Awaited::Aside(question)) => self.aside.push((question, value)),
                     None => {
                         return Err(format!("the server answered what nobody asked: {value:?}"));
                     }

@@ -21,6 +21,7 @@ use crate::redis::session::backoff::Backoff;
 use crate::redis::session::greeting::Greeted;
 use crate::redis::session::login::{Login, Protocol};
 use crate::redis::session::refusal::NoSession;
+use crate::redis::sync;
 use crate::redis::{Charter, Codec, Inbox};
 use crate::time::Time;
 
@@ -57,6 +58,8 @@ pub struct Terms {
     pub cluster: bool,
     /// It is a server of such a quorum.
     pub charter: Option<Charter>,
+    /// What replicas are to confirm, on a connection of its own.
+    pub sync: Option<sync::Terms>,
     /// Whether it is reached by TLS.
     pub tls: bool,
     /// How long making a connection may take.
@@ -74,6 +77,8 @@ pub enum Wire {
     Main,
     /// That of the subscription, when RESP3 is not to be had.
     Apart,
+    /// That of the grants which replicas confirm.
+    Sync,
 }
 
 /// What happened. All but the last two, and [`Input::Moved`], are about what [`Output`] last asked for.
@@ -132,6 +137,8 @@ pub struct Session {
     /// That of the subscription, when it is another. Where the user may not subscribe there is none,
     /// though one may have been made.
     pub apart: Option<Greeted>,
+    /// That of the grants which replicas confirm, with a codec that fits it.
+    pub sync: Option<(Codec, Greeted)>,
     /// Whether it is subscribed.
     pub inbox: Inbox,
     /// Why it may not subscribe, in the server's words.

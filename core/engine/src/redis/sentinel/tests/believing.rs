@@ -141,3 +141,13 @@ fn a_server_behind_nat_is_reached_by_its_other_address() {
     host.seek();
     assert_eq!(host.said(), [Said::Moved, found(2)]);
 }
+
+#[test]
+fn how_many_replicas_there_are_is_told_once_and_before_the_master() {
+    let mut host = Host::new(&[Says { epoch: 1, master: 1 }, Knows, Away]);
+    host.seek();
+    assert_eq!(host.replicas, [2]);
+    host.pass(MILLI * 10_000);
+    assert_eq!(host.replicas, [2]);
+    assert_eq!(host.said(), [found(1)]);
+}

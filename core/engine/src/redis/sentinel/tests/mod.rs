@@ -50,7 +50,7 @@ impl Sentinel {
                 (_, "HELLO", _) => "%0\r\n".to_owned(),
                 (_, "SUBSCRIBE", _) => subscribed(),
                 (Sentinel::Server, ..) => "-ERR unknown command 'SENTINEL'\r\n".to_owned(),
-                (_, "SENTINEL", Some("MASTER")) => {
+                (_, "SENTINEL", Some("MASTER" | "REPLICAS")) => {
                     "-ERR No such master with that name\r\n".to_owned()
                 }
                 _ => "*-1\r\n".to_owned(),
@@ -59,6 +59,7 @@ impl Sentinel {
         match (words[0].as_str(), words.get(1).map(String::as_str)) {
             ("HELLO", _) => "%0\r\n".to_owned(),
             ("SUBSCRIBE", _) => subscribed(),
+            ("SENTINEL", Some("REPLICAS")) => "*2\r\n%0\r\n%0\r\n".to_owned(),
             ("SENTINEL", Some("MASTER")) => {
                 let listed = server(listed).host;
                 let fields = ["name", "shop", "ip", &listed, "config-epoch", &epoch.to_string()];
@@ -104,6 +105,8 @@ pub(super) struct Host {
     pub said: Vec<Said>,
     /// How many connections were asked for.
     pub dials: usize,
+    /// How many replicas were named, one after the other.
+    pub replicas: Vec<u32>,
 }
 
 impl Host {
@@ -120,6 +123,7 @@ impl Host {
             login: None,
             protocol: Protocol::Auto,
             tls: false,
+            replicas: true,
             map,
             connect_timeout: 5_000 * MILLI,
             backoff_min: 10 * MILLI,
@@ -132,6 +136,7 @@ impl Host {
             wires: sentinels.iter().map(|_| Wire::None).collect(),
             said: Vec::new(),
             dials: 0,
+            replicas: Vec::new(),
         };
         host.run();
         host
@@ -192,6 +197,7 @@ impl Host {
             Output::Nobody(NoSession::Misconfigured(error)) => {
                 self.said.push(Said::Misconfigured(error.message().to_owned()));
             }
+            Output::Replicas(count) => self.replicas.push(count),
             Output::Moved(reason) => {
                 assert!(reason.contains("'shop'"), "{reason}");
                 self.said.push(Said::Moved);

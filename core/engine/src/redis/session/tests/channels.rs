@@ -66,6 +66,7 @@ impl World {
         let host = Host(RefCell::new(Asked::new(codec())));
         host.with(|asked| asked.begin(inbox));
         let greeted = Greeted {
+            replicas: 0,
             resp3: true,
             inbox,
             denied: None,

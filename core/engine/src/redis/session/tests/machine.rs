@@ -7,6 +7,7 @@ use crate::redis::session::tests::{Answers, Reads, old, sound};
 use crate::redis::session::{
     Input, Machine, NoSession, Note, Output, Protocol, Server, Session, Terms, Wire,
 };
+use crate::redis::sync::{self, Naming, Replicas};
 use crate::redis::{Inbox, Node};
 use crate::time::Time;
 
@@ -22,6 +23,7 @@ fn terms() -> Terms {
         server: Server::Fixed("host:6379".to_owned()),
         cluster: false,
         charter: None,
+        sync: None,
         tls: false,
         connect_timeout: LIMIT,
         backoff_min: 10 * MILLI,
@@ -47,7 +49,7 @@ struct World {
     now: Time,
     machine: Machine,
     answers: Answers,
-    reads: [Reads; 2],
+    reads: [Reads; 3],
     errand: Option<Errand>,
     /// All that the machine wanted, in words.
     log: Vec<String>,
@@ -519,4 +521,73 @@ fn a_session_that_lives_is_kept_while_nobody_says_who_the_master_is() {
         log[1..],
         ["give up: 10.0.0.1:6379: mend it", "misconfigured: 10.0.0.1:6379: mend it"]
     );
+}
+
+/// A session whose grants replicas confirm.
+fn confirmed(replicas: Replicas, disk: bool, answers: Answers) -> World {
+    let (naming, timeout) = (Naming::Nodes, LIMIT);
+    let sync = Some(sync::Terms { replicas, naming, timeout, disk });
+    let mut world = World::new(Terms { sync, cluster: true, ..terms() }, answers);
+    world.serve();
+    world
+}
+
+#[test]
+fn grants_that_replicas_confirm_have_a_connection_of_their_own() {
+    let mut world = confirmed(Replicas::AtLeast(1), false, sound);
+    let main = ["login", "dial Main", "say Main", "say Main"];
+    let sync = ["dial Sync", "say Sync", "say Sync", "up"];
+    assert_eq!(world.log(), [&main[..], &sync].concat());
+    let session = world.session.take().unwrap();
+    assert!(session.apart.is_none() && session.sync.is_some());
+    // Beside that of the pushes, where RESP3 is not to be had.
+    let mut world = confirmed(Replicas::AtLeast(1), false, old);
+    let dials: Vec<_> = world.log().into_iter().filter(|it| it.starts_with("dial")).collect();
+    assert_eq!(dials, ["dial Main", "dial Apart", "dial Sync"]);
+    assert!(world.session.unwrap().apart.is_some());
+}
+
+#[test]
+fn all_replicas_are_counted_before_the_session_is_up() {
+    let world = confirmed(Replicas::All, false, |words| match words[0].as_str() {
+        "CLUSTER" => {
+            let nodes = "aa h:1@2 myself,master - 0 0 1 connected 0-16383\n\
+                         bb h:2@3 slave,fail aa 0 0 1 disconnected\n";
+            format!("${}\r\n{nodes}\r\n", nodes.len())
+        }
+        _ => sound(words),
+    });
+    let (_, greeted) = world.session.unwrap().sync.unwrap();
+    assert_eq!(greeted.replicas, 1);
+}
+
+#[test]
+fn bug_143_a_server_that_cannot_wait_as_it_is_to_is_misconfigured() {
+    for (disk, answers, why) in [
+        (true, (|words| refuses(words, "-ERR unknown command 'WAITAOF'")) as Answers, "7.2"),
+        (
+            true,
+            |words| {
+                refuses(
+                    words,
+                    "-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
+                )
+            },
+            "appendonly yes",
+        ),
+        (true, |words| refuses(words, "-NOPERM no"), "ACL"),
+        (false, |words| refuses(words, "-NOPERM no"), "ACL"),
+    ] {
+        let mut world = confirmed(Replicas::AtLeast(1), disk, answers);
+        let said = world.log().pop().unwrap();
+        assert!(said.starts_with("misconfigured") && said.contains(why), "{said}");
+        assert!(world.session.is_none());
+    }
+}
+
+fn refuses(words: &[String], line: &str) -> String {
+    match words[0].as_str() {
+        "WAIT" | "WAITAOF" => format!("{line}\r\n"),
+        _ => sound(words),
+    }
 }

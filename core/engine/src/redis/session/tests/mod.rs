@@ -5,7 +5,7 @@ mod greeting;
 mod hearing;
 mod machine;
 
-use crate::redis::session::{Frame, Incoming};
+use crate::redis::session::{Frame, Greeted, Greeting, Incoming, Protocol, Purpose};
 use crate::redis::{Codec, Script, Value};
 
 /// What a server answers to a command, in bytes; nothing at all where it does not.
@@ -64,4 +64,11 @@ impl Reads {
         }
         commands
     }
+}
+
+/// What a connection gives that is only logged in.
+pub(in crate::redis) fn greeted() -> Greeted {
+    let mut greeting = Greeting::new(Purpose::Questions, Protocol::Auto, None);
+    greeting.take();
+    greeting.receive(sound(&["HELLO".to_owned()]).as_bytes()).unwrap().unwrap()
 }
