@@ -27,7 +27,7 @@ const NEEDED: &[&[&str]] = &[
 pub struct ClusterSurvey {
     /// Each server that one of them knows, and what it said of itself, or why it did not.
     pub members: Vec<(Node, Result<Member, String>)>,
-    /// Which of them are masters, as the one says that was asked first.
+    /// Which of them are masters of slots, as the one says that was asked first.
     pub masters: Vec<Node>,
 }
 
@@ -66,6 +66,13 @@ struct Line {
     epoch: u64,
     slots: Vec<(u16, u16)>,
     moving: Vec<String>,
+}
+
+impl Line {
+    /// A master that died goes on as one in the list, without slots, when its replica has taken over.
+    fn serves(&self) -> bool {
+        self.master && !self.slots.is_empty()
+    }
 }
 
 impl ClusterSurvey {
@@ -128,11 +135,11 @@ async fn of_all(
 ) -> ClusterSurvey {
     let mut survey = ClusterSurvey::default();
     for line in lines {
-        let Some(node) = line.node else { continue };
-        let node = cluster.map.get(&node).cloned().unwrap_or(node);
+        let Some(node) = &line.node else { continue };
+        let node = cluster.map.get(node).unwrap_or(node).clone();
         let said = survey::bounded(options, member(options, cluster, &node, login)).await;
         let said = said.map_err(|why| why.into_error().message().to_owned());
-        if line.master {
+        if line.serves() {
             survey.masters.push(node.clone());
         }
         survey.members.push((node, said));
@@ -296,6 +303,9 @@ mod tests {
             assert_eq!(line.node.map(|node| node.to_string()).as_deref(), shown);
             assert!(!line.master && !line.myself && line.slots.is_empty());
         }
+        assert!(read("id h:7@17 master - 0 5 12 connected 0-4").unwrap().serves());
+        assert!(!read("id h:7@17 master,fail - 0 5 12 disconnected").unwrap().serves());
+        assert!(!read("id h:7@17 slave x 0 5 12 connected").unwrap().serves());
         assert!(read("id :0@0 slave,noaddr x 0 5 12 disconnected").unwrap().node.is_none());
         assert!(read("").is_none());
     }

@@ -51,7 +51,10 @@ fn parse(text: &str) -> Result<Options, Error> {
 /// Reads the URL of one server; `several` stand where its address would.
 fn one_server(text: &str, several: Option<Address>) -> Result<Options, Error> {
     let mut url = ::url::Url::parse(text).map_err(|error| {
-        invalid(format!("the Redis URL cannot be read ({error}): write redis://host:port/db"))
+        invalid(format!(
+            "the Redis URL cannot be read ({error}): write redis://host:port/db; several servers \
+             are named as redis+sentinel://h1,h2,h3/master or redis+cluster://h1,h2,h3"
+        ))
     })?;
     let tls = match url.scheme() {
         "rediss" | "valkeys" => true,

@@ -64,6 +64,7 @@ fn what_is_wrong_is_named() {
     assert!(refused("redis://u:secret@h/0?protocol=4").contains("protocol"));
     assert!(refused("redis://u:secret@h/0?prefix=a%7Bb").contains("prefix"));
     assert!(refused("redis://u:secret@h/x").contains("database"));
+    assert!(refused("redis://u:secret@h1:7000,h2:7000").contains("redis+cluster://h1,h2,h3"));
     assert!(refused("redis://u:secret@h/-1").contains("database"));
     assert!(refused("redis://u:secret@h/0?tls_ca=/a").contains("rediss://"));
     assert!(refused("rediss://u:secret@h/0?tls_cert=/a").contains("tls_key"));

@@ -52,7 +52,8 @@ pub(super) fn classify(step: &str, line: &str, secrets: &Secrets) -> NoSession {
              setting, and 0 on a cluster"
         }
         _ if line.contains("unknown command") => {
-            "the server, or a proxy before it, does not know a command that locks need"
+            "the server, or a proxy before it, does not know a command that locks need; Sentinels \
+             are named as redis+sentinel://h1,h2,h3/master"
         }
         _ => return NoSession::Later(format!("{step}: {}", secrets.hide(line))),
     };

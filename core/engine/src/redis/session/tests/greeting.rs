@@ -286,7 +286,7 @@ fn what_a_server_refuses_says_what_to_do() {
         (|words| at("SCRIPT", words, "NOPERM no", sound), "docs/redis.md lists the smallest ACL"),
         (
             |words| at("SCRIPT", words, "ERR unknown command 'SCRIPT'", sound),
-            "does not know a command that locks need",
+            "does not know a command that locks need; Sentinels are named as redis+sentinel://",
         ),
     ];
     for (answers, part) in scripts {
