@@ -1,13 +1,14 @@
-//! Redis behind Sentinels and in a cluster, beside one server.
+//! Redis behind Sentinels, in a cluster and as a quorum, beside one server.
 
 use std::time::{Duration, Instant};
 
 use fencelock::{Client, Lock, blocking};
-use fencelock_testkit::{Driver, RedisCluster, RedisSentinels, RedisServer};
+use fencelock_testkit::{Driver, RedisCluster, RedisQuorum, RedisSentinels, RedisServer};
 
 use crate::case::Effort;
 use crate::compare::peers::{Entrant, Part};
 use crate::compare::server::Server;
+use crate::compare::team::Team;
 use crate::gauge::Gauge;
 use crate::local::Flavor;
 use crate::machine::said;
@@ -17,6 +18,10 @@ use crate::{Aim, Case, Plan, Result, Side};
 
 /// How long a library of Java's runs before it is measured.
 const WARMING: Duration = Duration::from_secs(3);
+
+/// How many processes ask for one lock, and how many callers each has.
+const PROCESSES: usize = 4;
+const CALLERS: usize = 4;
 
 /// How many pairs the processors' time is counted over.
 const COUNTED: u64 = 20_000;
@@ -68,11 +73,72 @@ pub fn cluster(
         }
         let (url, java) = (cluster.url(), java.to_vec());
         plans.push(Plan::new(name, move || {
-            let sides = java.iter().map(|entrant| driven(entrant, &url, order, effort));
+            let sides =
+                java.iter().map(|entrant| driven(entrant.library, entrant, &url, order, effort));
             Ok(Case { aim: Aim::Ratio(1.0), sides: sides.collect::<Result<_>>()? })
         }));
     }
     plans
+}
+
+/// Three independent servers: ours beside one of them alone, and beside the Redlock of other languages on all three.
+pub fn quorum(servers: &RedisQuorum, entrants: &[Entrant], effort: Effort) -> Vec<Plan> {
+    let Some(ours) = entrants.first() else { return Vec::new() };
+    let urls: Vec<String> = servers.servers.iter().map(RedisServer::url).collect();
+    let url_of = |entrant: &Entrant| match entrant.part {
+        Part::Ours => servers.direct_url(),
+        _ => urls.join(","),
+    };
+    let all: Vec<(Entrant, String)> = entrants.iter().map(|it| (it.clone(), url_of(it))).collect();
+    let free = all.clone();
+    let alone: Vec<_> = ["the first server alone", "the second", "the third"]
+        .into_iter()
+        .zip(urls)
+        .map(|(name, url)| (name, ours.clone(), url))
+        .collect();
+    vec![
+        Plan::new("a free pair", move || {
+            let pair = |(entrant, url): &(Entrant, String)| {
+                driven(entrant.library, entrant, url, "pairs pair", effort)
+            };
+            // Ours first, and what it is to be compared with second.
+            let mut sides = free.iter().take(1).map(pair).collect::<Result<Vec<_>>>()?;
+            for (name, entrant, url) in &alone {
+                sides.push(driven(name, entrant, url, "pairs pair", effort)?);
+            }
+            for peer in free.iter().skip(1) {
+                sides.push(pair(peer)?);
+            }
+            Ok(Case { aim: Aim::Ratio(1.5), sides })
+        }),
+        Plan::new("4 processes with 4 callers each on one lock", move || {
+            let sides = all.iter().map(|(entrant, url)| {
+                let teams = Team::start(std::iter::once(entrant), PROCESSES, url)?;
+                let mut team = teams.into_iter().next().ok_or("no team")?;
+                let key = team.key("quorum");
+                let order =
+                    move |span: Duration| format!("hot {CALLERS} {key} {}", span.as_millis());
+                team.turn(&order(WARMING))?;
+                Ok(Side::new(entrant.library, move |count| {
+                    let turn = team.turn(&order(effort.slice))?.ok_or("it cannot")?;
+                    Ok(Duration::from_secs_f64(count as f64 / turn.rate))
+                }))
+            });
+            // Five times the rate.
+            Ok(Case { aim: Aim::Ratio(0.2), sides: sides.collect::<Result<_>>()? })
+        }),
+    ]
+}
+
+/// Those that have a quorum: ours in Rust, which is first, Go's redsync and Node's redlock.
+pub fn of_quorums(entrants: &[Entrant]) -> Vec<Entrant> {
+    let wanted = |it: &&Entrant| match it.language {
+        "Rust" => it.library == "fencelock",
+        "Go" => it.library == "redsync",
+        "Node" => it.library == "redlock",
+        _ => false,
+    };
+    entrants.iter().filter(wanted).cloned().collect()
 }
 
 /// Those of Java's that are put beside each other: ours, and Redisson's usual lock.
@@ -130,11 +196,17 @@ fn keys(name: &'static str, url: &str, names: &[String], flavor: Flavor) -> Resu
 }
 
 /// What a driver does, each time for as long as a slice is.
-fn driven(entrant: &Entrant, url: &str, order: &'static str, effort: Effort) -> Result<Side> {
+fn driven(
+    name: &'static str,
+    entrant: &Entrant,
+    url: &str,
+    order: &'static str,
+    effort: Effort,
+) -> Result<Side> {
     let mut driver = entrant.start(url)?;
     driver.wait_for("ready");
     did(&mut driver, order, WARMING)?;
-    Ok(Side::new(entrant.library, move |count| {
+    Ok(Side::new(name, move |count| {
         Ok(did(&mut driver, order, effort.slice)?.mul_f64(count as f64))
     }))
 }
@@ -195,12 +267,13 @@ fn spent(cluster: &RedisCluster) -> Result<f64> {
 ///
 /// # Errors
 /// When one of them cannot be started.
-pub fn versions(java: &[Entrant]) -> Result<Vec<(&'static str, String)>> {
+pub fn versions(java: &[Entrant], redlocks: &[Entrant]) -> Result<Vec<(&'static str, String)>> {
     let mut server = Server::start()?;
     let mut versions = vec![("redis", server.version()?)];
-    for entrant in java.iter().filter(|it| it.part == Part::Peer) {
+    for entrant in java.iter().chain(redlocks).filter(|it| it.part == Part::Peer) {
         let driver = entrant.start(server.url())?;
-        versions.push(("redisson", driver.wait_for("ready")));
+        let name = if entrant.language == "Java" { "redisson" } else { entrant.library };
+        versions.push((name, driver.wait_for("ready")));
     }
     if !java.is_empty() {
         versions.push(("java", said("java", "--version")));

@@ -20,7 +20,7 @@ use fencelock_bench::{
     Plan, Result, confirmed, cost, deployments, handoff, local, pair, queue, rivals, waiters,
     watchdog, zookeeper,
 };
-use fencelock_testkit::{RedisCluster, RedisSentinels, RedisServer, ZooKeeper};
+use fencelock_testkit::{RedisCluster, RedisQuorum, RedisSentinels, RedisServer, ZooKeeper};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -185,9 +185,12 @@ fn queued(args: &Args) -> Result<()> {
     say(args, &figures, &report)
 }
 
-/// Redis behind Sentinels and in a cluster, beside one server; Java's drivers, where they are given.
+/// Redis behind Sentinels, in a cluster and as a quorum, beside one server, and beside those whose drivers are
+/// given.
 fn deployed(args: &Args) -> Result<()> {
-    let (effort, java) = (args.effort(), deployments::in_java(&peers(&args.drivers)?));
+    let (effort, entrants) = (args.effort(), peers(&args.drivers)?);
+    let java = deployments::in_java(&entrants);
+    let redlocks = deployments::of_quorums(&entrants);
     for missing in &args.missing {
         eprintln!("without {missing}");
     }
@@ -202,7 +205,8 @@ fn deployed(args: &Args) -> Result<()> {
         }
         Ok(Part { load_before, load_after: load(), cases, gauges: Vec::new() })
     };
-    let [behind, many] = ["Behind Sentinels", "A cluster of three masters"];
+    let [behind, many, most] =
+        ["Behind Sentinels", "A cluster of three masters", "A quorum of three servers"];
     let sentinel = {
         let (servers, alone) = (RedisSentinels::start()?, RedisServer::start()?);
         measured(behind, deployments::sentinel(&servers, &alone))?
@@ -218,9 +222,13 @@ fn deployed(args: &Args) -> Result<()> {
         }
         part
     };
-    let machine = Machine::here(deployments::versions(&java)?);
-    let report = DeploymentsReport { machine, rounds: effort.rounds, sentinel, cluster };
-    let parts = [(behind, &report.sentinel), (many, &report.cluster)];
+    let quorum = {
+        let servers = RedisQuorum::start()?;
+        measured(most, deployments::quorum(&servers, &redlocks, effort))?
+    };
+    let machine = Machine::here(deployments::versions(&java, &redlocks)?);
+    let report = DeploymentsReport { machine, rounds: effort.rounds, sentinel, cluster, quorum };
+    let parts = [(behind, &report.sentinel), (many, &report.cluster), (most, &report.quorum)];
     let figures = figures(&report.machine, report.rounds, &parts);
     say(args, &figures, &report)
 }

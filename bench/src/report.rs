@@ -52,6 +52,8 @@ pub struct DeploymentsReport {
     pub sentinel: Part,
     /// Three masters.
     pub cluster: Part,
+    /// Three servers that know nothing of each other.
+    pub quorum: Part,
 }
 
 /// A run with many that wait.
