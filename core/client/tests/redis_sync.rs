@@ -31,6 +31,12 @@ impl Servers {
                 info.contains("master_link_status:up").then_some(())
             });
         }
+        // The master counts one only once it has heard from it.
+        eventually("all replicas are online", || {
+            let info: String =
+                redis::from_redis_value(master.cli(&["INFO", "replication"]).ok()?).ok()?;
+            (info.matches("state=online").count() == replicas.len()).then_some(())
+        });
         Some(Servers { master, replicas })
     }
 

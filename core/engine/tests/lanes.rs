@@ -404,7 +404,7 @@ fn a_release_that_is_sent_on_still_names_the_record_alone() {
     assert_eq!(releases(&two), [(A, true)]);
     let request = two.open.remove(0).id;
     two.hear(A, Event::Reply { request, result: refused(RefusalKind::Again) });
-    assert_eq!(releases(&two), [(A, false)], "this time the server wants more");
+    assert_eq!(releases(&two), [(A, true)], "if that one wants more, its codec remembers");
 }
 
 #[test]

@@ -127,6 +127,7 @@ impl World {
         let prefix = format!("{user}:");
         let mut acl = team_acl(&user, &prefix);
         acl.extend(["+role", "+cluster|slots", "+cluster|info", "+asking"].map(str::to_owned));
+        acl.extend(["+ssubscribe", "+sunsubscribe", "+spublish"].map(str::to_owned));
         for server in &cluster.servers {
             server.cli(&acl.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
         }

@@ -221,11 +221,16 @@ impl<C: Clone> Engine<C> {
         }
         match result {
             Ok(Reply { body: Body::Beat(states), .. }) if states.len() == beaten.len() => {
-                let renewed = states
+                // A holder that was called to show itself renews nothing by that.
+                let looked = |part: &Beaten| {
+                    let entry = self.entries.get(part.entry);
+                    part.called && entry.is_some_and(|entry| entry.at == At::Held)
+                };
+                let granted = |state: &State| state.standing == Standing::Granted;
+                let renewed = beaten
                     .iter()
-                    .filter(|state| {
-                        state.as_ref().is_ok_and(|state| state.standing == Standing::Granted)
-                    })
+                    .zip(&states)
+                    .filter(|(part, state)| state.as_ref().is_ok_and(granted) && !looked(part))
                     .count();
                 if renewed > 0 {
                     self.effects.push_back(Effect::Note(Note::Renewed(renewed)));
