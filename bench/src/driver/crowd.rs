@@ -113,7 +113,7 @@ pub(super) async fn sell(library: &Library, callers: usize, key: &str) -> Result
     let bare = library.is_bare();
     let mut sellers = Vec::with_capacity(callers);
     for _ in 0..callers {
-        let (key, mut wire) = (library.key(key)?, library.wire.clone());
+        let (key, mut wire) = (library.key(key)?, library.wire()?);
         sellers.push(tokio::spawn(async move {
             let mut sold = 0;
             loop {

@@ -18,8 +18,8 @@ const AGAIN: Duration = Duration::from_millis(1);
 /// A library, connected.
 pub(super) struct Library {
     kind: Kind,
-    /// Beside the lock, for what it protects.
-    pub wire: MultiplexedConnection,
+    /// Beside the lock, for what it protects; nothing where that would be on several servers.
+    wire: Option<MultiplexedConnection>,
 }
 
 enum Kind {
@@ -45,7 +45,8 @@ pub(super) enum Held {
 
 impl Library {
     pub async fn connect(name: &str, url: &str) -> Result<Library> {
-        let wire = bare::multiplexed(url).await?;
+        let one = !url.contains("+quorum://");
+        let wire = if one { Some(bare::multiplexed(url).await?) } else { None };
         let kind = match name {
             "fencelock" => Kind::Fencelock(Client::connect(url).await?),
             // Every grant is the server's.
@@ -67,6 +68,11 @@ impl Library {
         }
     }
 
+    /// A connection to the server beside the lock.
+    pub fn wire(&self) -> Result<MultiplexedConnection> {
+        self.wire.clone().ok_or_else(|| "what is protected is on one server".into())
+    }
+
     /// Whether it has no lock, but only what the server does at once.
     pub fn is_bare(&self) -> bool {
         matches!(self.kind, Kind::Bare)
@@ -76,7 +82,7 @@ impl Library {
         Ok(match &self.kind {
             Kind::Fencelock(client) => Key::Fencelock(client.lock(name)?),
             Kind::Rslock(manager) => Key::Rslock(manager.clone(), name.to_owned(), LEASE),
-            Kind::Bare => Key::Bare(self.wire.clone(), name.to_owned(), LEASE),
+            Kind::Bare => Key::Bare(self.wire()?, name.to_owned(), LEASE),
         })
     }
 
