@@ -342,6 +342,11 @@ def test_gunicorn_forks_before_it_serves(forked_url, tmp_path):
         },
     )
 
+    def listens():
+        # The file is there a moment before anybody listens.
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(str(address)) == 0
+
     def ask():
         connection = http.client.HTTPConnection("localhost")
         connection.sock = socket.socket(socket.AF_UNIX)
@@ -353,7 +358,7 @@ def test_gunicorn_forks_before_it_serves(forked_url, tmp_path):
         return answer
 
     try:
-        until(lambda: address.exists() or server.poll() is not None, "the server's socket")
+        until(lambda: listens() or server.poll() is not None, "the server's socket")
         answers = [ask().split() for _ in range(30)]
         tokens = [int(token) for _, token, _ in answers]
         assert tokens == sorted(set(tokens))

@@ -50,6 +50,7 @@ impl Machine {
         result: Result<Option<State>, Failure>,
     ) {
         let (drift, now, quorum) = (self.drift(), self.now, self.quorum());
+        let has_queue = self.arbiter() == Some(server);
         let Some(seat) = self.seats.get_mut(&key).filter(|seat| seat.votes[server].id == vote)
         else {
             return self.stray_answered(server, vote, result);
@@ -65,7 +66,10 @@ impl Machine {
             Ok(Some(state)) => match state.standing {
                 Standing::Granted => {
                     mine.given(drift, sent, lease, &state);
-                    seat.others = state.others_waiting;
+                    // The others know of nobody who waits.
+                    if has_queue {
+                        seat.others = state.others_waiting;
+                    }
                 }
                 Standing::Queued => {
                     (mine.at, mine.tries) = (At::Queued, 0);

@@ -138,6 +138,7 @@ impl Machine {
         // What a server hands on whose memory is new may be somebody's whom it has forgotten.
         let votes = self.servers[server].gives_votes(self.now);
         let (now, quorum, drift) = (self.now, self.quorum(), self.drift());
+        let has_queue = self.arbiter() == Some(server);
         let Some(seat) = self.seats.get_mut(&key).filter(|seat| seat.votes[server].id == vote)
         else {
             return self.stray_renewed(vote);
@@ -159,7 +160,10 @@ impl Machine {
                     if mine.at == At::Queued && votes || state.token == mine.token =>
                 {
                     mine.given(drift, sent, lease, &state);
-                    seat.others = state.others_waiting;
+                    // The others know of nobody who waits.
+                    if has_queue {
+                        seat.others = state.others_waiting;
+                    }
                 }
                 Standing::Queued if mine.at == At::Queued => {
                     let look = state.expires_in;

@@ -35,6 +35,23 @@ fn a_missing_vote_is_asked_for_with_the_next_renewal() {
     assert_eq!(talk.servers[2].record.holds.len(), 1);
 }
 
+/// The queue is at one server: the others, whose answers may come later, know of nobody.
+#[test]
+fn who_holds_hears_of_those_who_wait_whichever_answer_comes_last() {
+    let mut talk = Talk::new();
+    let state = talk.held(1);
+    let mut ask = Acquire::new(name(), hold(9), LEASE, talk.read(0) + 1_000_000);
+    ask.wait = Some(Wait { ticket: 0, claim: LEASE, silence: LEASE });
+    let (queued, _) = talk.apply(0, &client(2), &Op::Acquire(ask));
+    assert_eq!(acquired(queued).standing, Standing::Queued);
+    talk.wait(MS);
+    let id = talk.beat(1, state.token);
+    talk.serve(0);
+    talk.serve(1);
+    assert_eq!(talk.granted(id).others_waiting, 1);
+    talk.serve(2);
+}
+
 #[test]
 fn votes_that_most_servers_have_forgotten_end_the_hold_and_come_back_for_nobody() {
     let mut talk = Talk::new();
