@@ -108,5 +108,6 @@ fn d167_votes_that_pass_the_arbiters_queue_are_found() {
 #[test]
 fn the_largest_token_that_too_few_know_of_is_found() {
     let why = found(Bug::MaximumAlone);
-    assert!(why.contains("token"), "{why}");
+    // Or a holder shows a token that its votes do not know.
+    assert!(why.contains("token") || why.contains("lost a hold"), "{why}");
 }

@@ -19,6 +19,8 @@ pub struct Link {
     pub number: u32,
     /// The marker that was read with it, once it is up.
     pub told: Option<Marker>,
+    /// The server's process that it leads to, and with which it ends.
+    pub run: u32,
     /// What was sent and is not answered.
     pub owed: BTreeSet<RequestId>,
     /// When the last message in each direction arrives.

@@ -46,6 +46,7 @@ impl World {
         let creed = self.clients[client].creed;
         let input = match self.servers[server].greet(self.now, creed) {
             Some((marker, wait)) => {
+                self.clients[client].links[server].run = self.servers[server].run();
                 self.clients[client].links[server].told = Some(marker);
                 let now = self.servers[server].clock.read(self.now);
                 Input::Up { now, wait: Duration::from_micros(wait) }
@@ -120,7 +121,7 @@ impl World {
             return Ok(());
         }
         let link = &self.clients[client].links[server];
-        let alive = link.number == number;
+        let alive = link.number == number && link.run == self.servers[server].run();
         // What was under way on a connection that is gone may still arrive, or not.
         let down = self.servers[server].down_until > self.now;
         if down || !alive && self.dice.chance(500) {

@@ -169,6 +169,11 @@ impl Server {
         Ok(Reply { now: read, body })
     }
 
+    /// Which of its processes this is.
+    pub fn run(&self) -> u32 {
+        self.run
+    }
+
     /// Who has this server's vote.
     pub fn holder(&self, lock: &Name) -> Option<HoldId> {
         self.records.get(lock)?.0.holds.first().map(|hold| hold.hold)
