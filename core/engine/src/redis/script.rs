@@ -22,33 +22,46 @@ impl Script {
     }
 }
 
-// What serves the frequent case comes first and returns before the next part builds its functions.
-const ACQUIRE: &str = concat!(
-    include_str!("time.lua"),
-    include_str!("acquire_free.lua"),
-    include_str!("together.lua"),
-    include_str!("acquire_shared.lua"),
-    include_str!("head.lua"),
-    include_str!("acquire_taken.lua"),
-    include_str!("prelude.lua"),
-    include_str!("holds.lua"),
-    include_str!("keeping.lua"),
-    include_str!("rules.lua"),
-    include_str!("acquire.lua")
-);
-const BEAT: &str = concat!(
-    include_str!("time.lua"),
-    include_str!("head.lua"),
-    include_str!("beat_quick.lua"),
-    include_str!("together.lua"),
-    include_str!("beat_shared.lua"),
-    include_str!("beat_lone.lua"),
-    include_str!("prelude.lua"),
-    include_str!("holds.lua"),
-    include_str!("keeping.lua"),
-    include_str!("rules.lua"),
-    include_str!("beat.lua")
-);
+// What serves the frequent case comes first and returns before the next part builds its functions. `$first`
+// comes before all of it.
+macro_rules! acquire {
+    ($($first:literal)?) => {
+        concat!(
+            include_str!("time.lua"),
+            $(include_str!($first),)?
+            include_str!("acquire_free.lua"),
+            include_str!("together.lua"),
+            include_str!("acquire_shared.lua"),
+            include_str!("head.lua"),
+            include_str!("acquire_taken.lua"),
+            include_str!("prelude.lua"),
+            include_str!("holds.lua"),
+            include_str!("keeping.lua"),
+            include_str!("rules.lua"),
+            include_str!("acquire.lua")
+        )
+    };
+}
+macro_rules! beat {
+    ($($first:literal)?) => {
+        concat!(
+            include_str!("time.lua"),
+            $(include_str!($first),)?
+            include_str!("head.lua"),
+            include_str!("beat_quick.lua"),
+            include_str!("together.lua"),
+            include_str!("beat_shared.lua"),
+            include_str!("beat_lone.lua"),
+            include_str!("prelude.lua"),
+            include_str!("holds.lua"),
+            include_str!("keeping.lua"),
+            include_str!("rules.lua"),
+            include_str!("beat.lua")
+        )
+    };
+}
+const ACQUIRE: &str = acquire!();
+const BEAT: &str = beat!();
 const RELEASE: &str = concat!(
     include_str!("time.lua"),
     include_str!("release_last.lua"),
@@ -89,33 +102,8 @@ const RESIZE: &str = concat!(
 const INSPECT: &str = concat!(include_str!("time.lua"), include_str!("inspect.lua"));
 
 // Of a server of a quorum. The scripts of a single one stay as they are.
-const VOTE: &str = concat!(
-    include_str!("time.lua"),
-    include_str!("vote.lua"),
-    include_str!("acquire_free.lua"),
-    include_str!("together.lua"),
-    include_str!("acquire_shared.lua"),
-    include_str!("head.lua"),
-    include_str!("acquire_taken.lua"),
-    include_str!("prelude.lua"),
-    include_str!("holds.lua"),
-    include_str!("keeping.lua"),
-    include_str!("rules.lua"),
-    include_str!("acquire.lua")
-);
-const VOTES: &str = concat!(
-    include_str!("time.lua"),
-    include_str!("vote.lua"),
-    include_str!("head.lua"),
-    include_str!("beat_quick.lua"),
-    include_str!("together.lua"),
-    include_str!("beat_shared.lua"),
-    include_str!("prelude.lua"),
-    include_str!("holds.lua"),
-    include_str!("keeping.lua"),
-    include_str!("rules.lua"),
-    include_str!("beat.lua")
-);
+const VOTE: &str = acquire!("vote.lua");
+const VOTES: &str = beat!("vote.lua");
 const BIRTH: &str = include_str!("birth.lua");
 
 pub(super) const ACQUIRE_AT: usize = 0;
