@@ -17,7 +17,7 @@ use crate::time::Time;
 
 /// An entry that moves so often, without so long a pause, is sent to and fro by servers that each name
 /// the other one: then it is not shown at once. Maps are further apart than that.
-pub(super) const MOVES: u32 = 3;
+const MOVES: u32 = 3;
 const TO_AND_FRO: Duration = Duration::from_millis(500);
 
 /// One server, as far as the engine knows of it.

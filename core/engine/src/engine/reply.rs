@@ -6,14 +6,12 @@ use crate::engine::Engine;
 use crate::engine::call::CallKind;
 use crate::engine::entry::{At, Early, Entry};
 use crate::engine::flight::{Asked, Purpose};
-use crate::engine::lanes::MOVES;
 use crate::engine::release::Step;
 use crate::engine::slab::Key;
 use crate::engine::words::unconfirmed;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Note, Outcome};
 use crate::hold::{How, LossReason};
-use crate::lane::LaneId;
 use crate::reply::{Body, Failure, Push, Refusal, RefusalKind, Released, Reply, Standing, State};
 use crate::request::RequestId;
 use crate::time::Time;
@@ -66,8 +64,8 @@ impl<C: Clone> Engine<C> {
                     Ok(Reply { now: store, body: Body::Release(released) }) => {
                         self.release_answered(now, flight.sent, entry, store, released);
                     }
-                    Ok(_) => self.release_failed(now, lane, entry, Failure::Unknown),
-                    Err(failure) => self.release_failed(now, lane, entry, failure),
+                    Ok(_) => self.release_failed(now, entry, Failure::Unknown),
+                    Err(failure) => self.release_failed(now, entry, failure),
                 }
                 self.arm(entry);
             }
@@ -358,7 +356,7 @@ impl<C: Clone> Engine<C> {
         }
     }
 
-    fn release_failed(&mut self, now: Time, lane: LaneId, key: Key, failure: Failure) {
+    fn release_failed(&mut self, now: Time, key: Key, failure: Failure) {
         let store = self.lanes[self.lane_of_entry(key)].link.clock.estimate(now);
         let Some(entry) = self.entries.get_mut(key) else { return };
         let exposed = entry.is_exposed(store, now);
@@ -370,10 +368,7 @@ impl<C: Clone> Engine<C> {
                 parting.tries -= 1;
                 match refusal.kind {
                     RefusalKind::Again if entry.tries < 3 => {
-                        // Who was sent on has not been told that others wait.
-                        if entry.lane == lane || entry.moves > MOVES {
-                            entry.tries += 1;
-                        }
+                        entry.tries += 1;
                         return self.advance(now, key);
                     }
                     RefusalKind::Again | RefusalKind::Apart | RefusalKind::Retry => {}
