@@ -1,14 +1,10 @@
 //! What the findings about a cluster's servers mean for locks.
 
-use std::time::Duration;
-
 use fencelock_engine::finding::{Finding, Severity};
 use fencelock_engine::redis::Node;
 
 use crate::survey_cluster::{ClusterSurvey, Member};
-
-/// By how much clocks of servers may differ that take over from each other, in microseconds.
-const SLACK: u64 = 100_000;
+use crate::takeover_findings;
 
 /// Everything about them.
 pub(crate) fn all(cluster: &ClusterSurvey) -> [Finding; 8] {
@@ -121,24 +117,12 @@ fn node_timeout(cluster: &ClusterSurvey) -> Finding {
         let meaning = "this user may not ask, so it was not checked";
         return Finding::new("node_timeout", "not told", Severity::Note, meaning, None);
     };
-    let value = format!("{span:?}");
-    // A default lease is renewed each 10 s, and lasts for 30.
-    if span > Duration::from_secs(10) {
-        return Finding::new(
-            "node_timeout",
-            value,
-            Severity::Warning,
-            "a master that died is replaced so late that a default lease of 30 s may end before",
-            Some("lower cluster-node-timeout, or make leases several times as long"),
-        );
-    }
-    Finding::new(
+    takeover_findings::replaced(
         "node_timeout",
-        value,
-        Severity::Good,
+        span,
+        "lower cluster-node-timeout, or make leases several times as long",
         "after so long a silence, and some seconds, a master is replaced; leases should be several \
          times that",
-        None,
     )
 }
 
@@ -210,22 +194,13 @@ fn clocks(cluster: &ClusterSurvey) -> Finding {
     };
     let apart = last.0.abs_diff(first.0);
     let value = format!("at most {} ms apart ({}, {})", apart.div_ceil(1_000), first.1, last.1);
-    if apart > SLACK {
-        return Finding::new(
-            "node_clocks",
-            value,
-            Severity::Warning,
-            "after a failover, or where a slot has moved, leases would end early by more than \
-             holders allow for (clock_slack, 100 ms)",
-            Some("keep the servers' clocks together by NTP, or raise clock_slack in every client"),
-        );
-    }
-    Finding::new(
+    takeover_findings::clocks(
         "node_clocks",
+        apart,
         value,
+        "after a failover, or where a slot has moved, leases would end early by more than \
+         holders allow for (clock_slack, 100 ms)",
         Severity::Good,
-        "a server that takes over has nearly the same time: holders allow for 100 ms (clock_slack)",
-        None,
     )
 }
 

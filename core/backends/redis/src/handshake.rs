@@ -48,3 +48,15 @@ pub(crate) async fn greet(
     let stream = connect::dial(options, node.cloned()).await?;
     Conversation::begin(stream, Greeting::new(purpose, protocol, login.cloned())).await
 }
+
+/// Connects to one of several servers that were named, to ask it something.
+pub(crate) async fn question(
+    options: &Options,
+    node: &Node,
+    tls: bool,
+    login: Option<Login>,
+) -> Result<Conversation, NoSession> {
+    let stream = connect::reach(options, node, tls).await?;
+    let greeting = Greeting::new(Purpose::Questions, options.protocol, login);
+    Conversation::begin(stream, greeting).await
+}

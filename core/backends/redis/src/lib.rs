@@ -33,6 +33,7 @@ mod survey_cluster;
 mod survey_findings;
 mod survey_sentinels;
 mod sync;
+mod takeover_findings;
 mod tls;
 mod transport;
 mod url;

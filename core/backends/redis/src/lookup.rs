@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use fencelock_engine::redis::Node;
 use fencelock_engine::redis::cluster::{QUESTIONS, Topology};
-use fencelock_engine::redis::session::{Greeting, NoSession, Purpose};
+use fencelock_engine::redis::session::NoSession;
 
-use crate::connect;
 use crate::conversation::Conversation;
 use crate::handshake;
 use crate::options::Options;
@@ -14,9 +13,7 @@ use crate::options::Options;
 /// A connection for questions to one server of several.
 pub(crate) async fn talk(options: &Options, node: &Node) -> Result<Conversation, NoSession> {
     let login = handshake::login(options).await?;
-    let stream = connect::reach(options, node, options.address.is_tls()).await?;
-    let greeting = Greeting::new(Purpose::Questions, options.protocol, login);
-    Conversation::begin(stream, greeting).await
+    handshake::question(options, node, options.address.is_tls(), login).await
 }
 
 /// What the server says of the slots. A connection of its own: that of the requests may be silent.

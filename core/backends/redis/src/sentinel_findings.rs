@@ -1,13 +1,9 @@
 //! What the findings about Sentinels mean for locks.
 
-use std::time::Duration;
-
 use fencelock_engine::finding::{Finding, Severity};
 
 use crate::survey_sentinels::{Replica, SentinelSurvey};
-
-/// By how much clocks of servers may differ that take over from each other, in microseconds.
-const SLACK: u64 = 100_000;
+use crate::takeover_findings;
 
 /// Everything about them; `ahead` is how far the master's clock is ahead of this machine's.
 pub(crate) fn all(sentinels: &SentinelSurvey, ahead: i64) -> [Finding; 4] {
@@ -57,23 +53,11 @@ fn down_after(sentinels: &SentinelSurvey) -> Finding {
         let meaning = "the Sentinel did not tell it, so it was not checked";
         return Finding::new("down_after", "not told", Severity::Note, meaning, None);
     };
-    let value = format!("{span:?}");
-    // A default lease is renewed each 10 s, and lasts for 30.
-    if span > Duration::from_secs(10) {
-        return Finding::new(
-            "down_after",
-            value,
-            Severity::Warning,
-            "a master that died is replaced so late that a default lease of 30 s may end before",
-            Some("lower down-after-milliseconds, or make leases several times as long"),
-        );
-    }
-    Finding::new(
+    takeover_findings::replaced(
         "down_after",
-        value,
-        Severity::Good,
+        span,
+        "lower down-after-milliseconds, or make leases several times as long",
         "after so long a silence a master is replaced; leases should be several times that",
-        None,
     )
 }
 
@@ -130,21 +114,11 @@ fn clocks(sentinels: &SentinelSurvey, ahead: i64) -> Finding {
     for why in &untold {
         value.push_str(&format!("; {why}"));
     }
-    if apart > SLACK {
-        return Finding::new(
-            "replica_clocks",
-            value,
-            Severity::Warning,
-            "after a failover leases would end early by more than holders allow for (clock_slack, 100 ms)",
-            Some("keep the servers' clocks together by NTP, or raise clock_slack in every client"),
-        );
-    }
-    let severity = if untold.is_empty() { Severity::Good } else { Severity::Note };
-    Finding::new(
+    takeover_findings::clocks(
         "replica_clocks",
+        apart,
         value,
-        severity,
-        "a server that takes over has nearly the same time: holders allow for 100 ms (clock_slack)",
-        None,
+        "after a failover leases would end early by more than holders allow for (clock_slack, 100 ms)",
+        if untold.is_empty() { Severity::Good } else { Severity::Note },
     )
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fencelock_engine::redis::cluster::{SLOTS, place};
-use fencelock_engine::redis::session::{self, Greeting, Login, NoSession, Purpose};
+use fencelock_engine::redis::session::{self, Login, NoSession};
 use fencelock_engine::redis::{Codec, Node, Value};
 use fencelock_engine::{ClientId, Name};
 
-use crate::connect;
 use crate::conversation::Conversation;
+use crate::handshake;
 use crate::options::{Cluster, Options};
 use crate::survey::{self, wall_clock};
 
@@ -147,24 +147,13 @@ async fn of_all(
     survey
 }
 
-async fn talk(
-    options: &Options,
-    cluster: &Cluster,
-    node: &Node,
-    login: Option<&Login>,
-) -> Result<Conversation, NoSession> {
-    let stream = connect::reach(options, node, cluster.tls).await?;
-    let greeting = Greeting::new(Purpose::Questions, options.protocol, login.cloned());
-    Conversation::begin(stream, greeting).await
-}
-
 async fn lines(
     options: &Options,
     cluster: &Cluster,
     node: &Node,
     login: Option<&Login>,
 ) -> Result<Vec<Line>, NoSession> {
-    let mut talk = talk(options, cluster, node, login).await?;
+    let mut talk = handshake::question(options, node, cluster.tls, login.cloned()).await?;
     nodes(&mut talk, node).await
 }
 
@@ -217,7 +206,7 @@ async fn member(
     node: &Node,
     login: Option<&Login>,
 ) -> Result<Member, NoSession> {
-    let mut talk = talk(options, cluster, node, login).await?;
+    let mut talk = handshake::question(options, node, cluster.tls, login.cloned()).await?;
     let role = talk.ask(&["ROLE"]).await?;
     let role = talk.refuse("ROLE", role)?;
     let before = wall_clock();

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use fencelock_engine::redis::session::{self, Greeting, Login, NoSession, Purpose};
+use fencelock_engine::redis::session::{self, Login, NoSession};
 use fencelock_engine::redis::{Node, Value};
 
-use crate::connect;
-use crate::conversation::Conversation;
+use crate::handshake;
 use crate::options::{Options, Sentinel};
 use crate::survey::{bounded, wall_clock};
 
@@ -101,10 +100,8 @@ fn reached(sentinel: &Sentinel, seen: &Node) -> Node {
 }
 
 async fn ask(options: &Options, sentinel: &Sentinel, node: &Node) -> Result<Said, NoSession> {
-    let stream = connect::reach(options, node, sentinel.sentinel_tls).await?;
-    let login = sentinel.login.clone();
-    let greeting = Greeting::new(Purpose::Questions, options.protocol, login);
-    let mut talk = Conversation::begin(stream, greeting).await?;
+    let (tls, login) = (sentinel.sentinel_tls, sentinel.login.clone());
+    let mut talk = handshake::question(options, node, tls, login).await?;
     let reply = talk.ask(&["SENTINEL", "MASTER", &sentinel.master]).await?;
     let fields = fields(&talk.refuse("SENTINEL MASTER", reply)?);
     let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| value);
@@ -129,9 +126,7 @@ async fn replica(
     node: &Node,
     login: Option<&Login>,
 ) -> Result<Replica, NoSession> {
-    let stream = connect::reach(options, node, sentinel.tls).await?;
-    let greeting = Greeting::new(Purpose::Questions, options.protocol, login.cloned());
-    let mut talk = Conversation::begin(stream, greeting).await?;
+    let mut talk = handshake::question(options, node, sentinel.tls, login.cloned()).await?;
     let role = talk.ask(&["ROLE"]).await?;
     let role = talk.refuse("ROLE", role)?;
     let claims = matches!(&role, Value::Array(parts)
