@@ -1,11 +1,11 @@
 //! Several processes on one store, and what happens when one of them dies or sleeps.
 #![cfg(unix)]
-#![allow(unsafe_code)]
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
+mod actor;
+
 use std::time::Duration;
 
+use actor::Actor;
 use fencelock::blocking::Client;
 use fencelock::{Abandoned, ErrorKind, OwnerId};
 use fencelock_testkit::{RedisServer, ZooKeeper, skip_servers};
@@ -22,64 +22,15 @@ fn on_each_store(case: impl Fn(&str)) {
     }
 }
 
-/// A child that plays a role; see [`role`].
-struct Actor {
-    child: Child,
-    lines: BufReader<ChildStdout>,
-}
-
-impl Actor {
-    fn start(role: &str, url: &str) -> Actor {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "role", "--nocapture"])
-            .env("FENCELOCK_TEST_ROLE", role)
-            .env("FENCELOCK_TEST_URL", url)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap());
-        Actor { child, lines }
-    }
-
-    /// Reads until the child says `word`; gives what follows it on the line.
-    fn says(&mut self, word: &str) -> String {
-        let mark = format!("<{word}>");
-        loop {
-            let mut line = String::new();
-            assert!(self.lines.read_line(&mut line).unwrap() > 0, "the child ended before {mark}");
-            if let Some((_, rest)) = line.split_once(&mark) {
-                return rest.trim().to_owned();
-            }
-        }
-    }
-
-    fn signal(&self, signal: i32) {
-        // SAFETY: a plain system call on our own child, which is not reaped yet.
-        assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
-    }
-
-    fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Actor {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn kill(actor: &mut Actor) {
+    actor.child.kill().unwrap();
+    actor.child.wait().unwrap();
 }
 
 /// What a child does. An ordinary test run has no role and does nothing here.
 #[test]
 fn role() {
-    let (Ok(role), Ok(url)) =
-        (std::env::var("FENCELOCK_TEST_ROLE"), std::env::var("FENCELOCK_TEST_URL"))
-    else {
-        return;
-    };
+    let Some((role, url)) = actor::cast() else { return };
     let client = Client::connect(&url).unwrap();
     let lock = client.lock("shared").unwrap();
     match role.split_once('=').unwrap_or((&role, "")) {
@@ -132,7 +83,7 @@ fn p12_the_successor_of_a_killed_process_is_told() {
         let client = Client::connect(url).unwrap();
         let lock = client.lock("shared").unwrap();
         assert_eq!(lock.try_acquire().unwrap_err().kind(), ErrorKind::Contended);
-        holder.kill();
+        kill(&mut holder);
         let guard = lock.acquire_timeout(LIMIT).unwrap();
         assert_eq!(guard.previous_abandoned(), Abandoned::Yes);
         assert!(guard.token().get() > token);
@@ -145,7 +96,7 @@ fn permits_come_back(url: &str) {
     let mut holder = Actor::start("permits", url);
     holder.says("held");
     assert_eq!(seats.try_acquire_many(2).unwrap_err().kind(), ErrorKind::Contended);
-    holder.kill();
+    kill(&mut holder);
     let all = seats.acquire_many_timeout(3, LIMIT).unwrap();
     assert_eq!(all.previous_abandoned(), Abandoned::No);
     all.release().unwrap();
@@ -191,7 +142,7 @@ fn p06_a_process_that_dies_takes_only_its_own_holds_of_an_owner() {
         let ticket = guard.ticket().unwrap();
         let mut partner = Actor::start(&format!("attach={ticket}"), &format!("{url}&lease=1s"));
         assert_eq!(partner.says("held"), guard.token().to_string());
-        partner.kill();
+        kill(&mut partner);
         let other = Client::connect(url).unwrap();
         // The dead one's hold ends by its lease; ours goes on.
         fencelock_testkit::eventually("the end of the dead one's hold", || {
@@ -236,7 +187,7 @@ fn p09_waiters_that_were_killed_are_passed_over() {
             actors.push(actor);
         }
         for actor in actors.iter_mut().step_by(3) {
-            actor.kill();
+            kill(actor);
         }
         guard.release().unwrap();
         let mut last = 0;

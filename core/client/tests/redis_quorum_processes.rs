@@ -1,12 +1,15 @@
 //! Several processes on one quorum, one of which may stand still.
 #![cfg(unix)]
 
+mod actor;
+
 use std::fs::OpenOptions;
-use std::io::{BufRead, BufReader, Write as _};
+use std::io::Write as _;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Child;
 use std::time::Duration;
 
+use actor::Actor;
 use fencelock::blocking::Client;
 use fencelock_testkit::{RedisQuorum, skip_servers};
 
@@ -14,59 +17,10 @@ const LIMIT: Duration = Duration::from_secs(60);
 const CALLERS: usize = 4;
 const ROUNDS: usize = 25;
 
-/// A child that plays a role; see [`role`].
-struct Actor {
-    child: Child,
-    lines: BufReader<ChildStdout>,
-}
-
-impl Actor {
-    fn start(role: &str, url: &str) -> Actor {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "role", "--nocapture"])
-            .env("FENCELOCK_TEST_ROLE", role)
-            .env("FENCELOCK_TEST_URL", url)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap());
-        Actor { child, lines }
-    }
-
-    /// Reads until the child says `word`; gives what follows it on the line.
-    fn says(&mut self, word: &str) -> String {
-        let mark = format!("<{word}>");
-        loop {
-            let mut line = String::new();
-            assert!(self.lines.read_line(&mut line).unwrap() > 0, "the child ended before {mark}");
-            if let Some((_, rest)) = line.split_once(&mark) {
-                return rest.trim().to_owned();
-            }
-        }
-    }
-
-    fn signal(&self, signal: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
-    }
-}
-
-impl Drop for Actor {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// What a child does. An ordinary test run has no role and does nothing here.
 #[test]
 fn role() {
-    let (Ok(role), Ok(url)) =
-        (std::env::var("FENCELOCK_TEST_ROLE"), std::env::var("FENCELOCK_TEST_URL"))
-    else {
-        return;
-    };
+    let Some((role, url)) = actor::cast() else { return };
     let client = Client::connect(&url).unwrap();
     match role.split_once('=').unwrap_or((&role, "")) {
         ("hold", _) => {
@@ -167,11 +121,11 @@ fn p01_p08_a_process_that_stood_still_finds_its_hold_lost() {
     let url = format!("{}&claim=900ms", all.url());
     let mut holder = Actor::start("hold", &format!("{url}&lease=2s"));
     let token: u64 = holder.says("held").parse().unwrap();
-    holder.signal("-STOP");
+    holder.signal(libc::SIGSTOP);
     let client = Client::connect(&url).unwrap();
     let guard = client.lock("shared").unwrap().acquire_timeout(LIMIT).unwrap();
     assert!(guard.token().get() > token);
-    holder.signal("-CONT");
+    holder.signal(libc::SIGCONT);
     assert_eq!(holder.says("lost"), "lost");
     assert!(guard.is_valid());
     guard.release().unwrap();
