@@ -4,57 +4,30 @@ mod suite;
 
 use suite::World;
 
-/// Makes a test of each case for each store: an async case of `async fn case(&World)`.
+/// Makes a test of each case on one store, in a module: an async case of `async fn case(&World)`. `$world` gives
+/// the store, or nothing where servers are left out.
+macro_rules! on_store {
+    ($name:ident, $world:ident { $($module:ident { $($case:ident,)* })* }) => {
+        mod $name { $($(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                if let Some(world) = Option::from(crate::World::$world()) {
+                    crate::suite::$module::$case(&world).await
+                }
+            }
+        )*)* }
+    };
+}
+
 macro_rules! on_every_store {
-    ($($module:ident { $($case:ident,)* })*) => {
-        mod memory { $($(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() { crate::suite::$module::$case(&crate::World::memory()).await }
-        )*)* }
-        mod sqlite { $($(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() { crate::suite::$module::$case(&crate::World::sqlite()).await }
-        )*)* }
-        mod redis { $($(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                if let Some(world) = crate::World::redis() {
-                    crate::suite::$module::$case(&world).await
-                }
-            }
-        )*)* }
-        mod redis_cluster { $($(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                if let Some(world) = crate::World::cluster() {
-                    crate::suite::$module::$case(&world).await
-                }
-            }
-        )*)* }
-        mod quorum { $($(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                if let Some(world) = crate::World::quorum() {
-                    crate::suite::$module::$case(&world).await
-                }
-            }
-        )*)* }
-        mod sentinel { $($(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                if let Some(world) = crate::World::sentinel() {
-                    crate::suite::$module::$case(&world).await
-                }
-            }
-        )*)* }
-        mod zookeeper { $($(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                if let Some(world) = crate::World::zookeeper() {
-                    crate::suite::$module::$case(&world).await
-                }
-            }
-        )*)* }
+    ($($cases:tt)*) => {
+        on_store! { memory, memory { $($cases)* } }
+        on_store! { sqlite, sqlite { $($cases)* } }
+        on_store! { redis, redis { $($cases)* } }
+        on_store! { redis_cluster, cluster { $($cases)* } }
+        on_store! { quorum, quorum { $($cases)* } }
+        on_store! { sentinel, sentinel { $($cases)* } }
+        on_store! { zookeeper, zookeeper { $($cases)* } }
     };
 }
 
@@ -153,21 +126,8 @@ on_every_store! {
     }
 }
 
-/// Some of them where replicas confirm each grant.
-macro_rules! with_replicas {
-    ($($module:ident { $($case:ident,)* })*) => {
-        mod redis_confirmed { $($(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                if let Some(world) = crate::World::confirmed() {
-                    crate::suite::$module::$case(&world).await
-                }
-            }
-        )*)* }
-    };
-}
-
-with_replicas! {
+// Some of them where replicas confirm each grant.
+on_store! { redis_confirmed, confirmed {
     exclusion {
         p01_one_holder_at_a_time,
         p02_tokens_rise_over_local_hand_offs_and_clients,
@@ -213,59 +173,31 @@ with_replicas! {
         inspect_shows_holder_token_and_waiters_in_order,
         one_client_serves_many_tasks_on_many_locks,
     }
-}
+} }
 
 /// The same for blocking cases.
+macro_rules! blocking_on_store {
+    ($name:ident, $world:ident { $($case:ident,)* }) => {
+        mod $name { $(
+            #[test]
+            fn $case() {
+                if let Some(world) = Option::from(crate::World::$world()) {
+                    crate::suite::blocking::$case(&world)
+                }
+            }
+        )* }
+    };
+}
+
 macro_rules! blocking_on_every_store {
-    ($($case:ident,)*) => {
-        mod blocking_memory { $(
-            #[test]
-            fn $case() { crate::suite::blocking::$case(&crate::World::memory()) }
-        )* }
-        mod blocking_sqlite { $(
-            #[test]
-            fn $case() { crate::suite::blocking::$case(&crate::World::sqlite()) }
-        )* }
-        mod blocking_redis { $(
-            #[test]
-            fn $case() {
-                if let Some(world) = crate::World::redis() {
-                    crate::suite::blocking::$case(&world)
-                }
-            }
-        )* }
-        mod blocking_redis_cluster { $(
-            #[test]
-            fn $case() {
-                if let Some(world) = crate::World::cluster() {
-                    crate::suite::blocking::$case(&world)
-                }
-            }
-        )* }
-        mod blocking_quorum { $(
-            #[test]
-            fn $case() {
-                if let Some(world) = crate::World::quorum() {
-                    crate::suite::blocking::$case(&world)
-                }
-            }
-        )* }
-        mod blocking_sentinel { $(
-            #[test]
-            fn $case() {
-                if let Some(world) = crate::World::sentinel() {
-                    crate::suite::blocking::$case(&world)
-                }
-            }
-        )* }
-        mod blocking_zookeeper { $(
-            #[test]
-            fn $case() {
-                if let Some(world) = crate::World::zookeeper() {
-                    crate::suite::blocking::$case(&world)
-                }
-            }
-        )* }
+    ($($cases:tt)*) => {
+        blocking_on_store! { blocking_memory, memory { $($cases)* } }
+        blocking_on_store! { blocking_sqlite, sqlite { $($cases)* } }
+        blocking_on_store! { blocking_redis, redis { $($cases)* } }
+        blocking_on_store! { blocking_redis_cluster, cluster { $($cases)* } }
+        blocking_on_store! { blocking_quorum, quorum { $($cases)* } }
+        blocking_on_store! { blocking_sentinel, sentinel { $($cases)* } }
+        blocking_on_store! { blocking_zookeeper, zookeeper { $($cases)* } }
     };
 }
 
